@@ -141,7 +141,7 @@ fn sweeps(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
             let x = Vector::filled(device, a.rows(), 1.0)?;
             let mut z = Vector::zeros(device, a.rows())?;
             let us = measure::time(device, || sweep.apply(&x, &mut z))?.microseconds;
-            row[format!("{kind}_launches")] = Value::from(sweep.launches());
+            row[format!("{kind}_launches")] = Value::from(sweep.launches(1));
             row[format!("{kind}_us")] = Value::from(us);
             row[format!("{kind}_of_copy")] = Value::from(sweep.bytes() as f64 / us / 1e3 / setting.copy);
         }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Reconstruction, Reconstructor, Scanner, System};
-use residuum::{Correction, Error, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
+use residuum::{Correction, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -79,17 +79,17 @@ fn case<T: Real>(
 ) -> Result<()> {
     let (device, copy) = (&setting.device, setting.copy);
     let system: System<T> = System::new(device, scanner, grid, format)?;
-    let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
-    let matrix = system.matrix().ok_or_else(missing)?;
-    let mut x = Vector::filled(device, matrix.cols(), T::from_f64(1.0))?;
-    let mut b = Vector::zeros(device, matrix.rows())?;
-    matrix.multiply(&x, &mut b)?;
+    let a = system.operator();
+    let entries = system.entries().unwrap_or(0);
+    let mut x = Vector::filled(device, a.cols(), T::from_f64(1.0))?;
+    let mut b = Vector::zeros(device, a.rows())?;
+    a.apply(&x, &mut b)?;
     let readings = b.to_vec()?;
-    let forward = measure::time(device, || matrix.multiply(&x, &mut b))?.microseconds;
-    let mut image = Vector::zeros(device, matrix.cols())?;
-    let back = measure::time(device, || matrix.multiply_transposed(&b, &mut image))?.microseconds;
+    let forward = measure::time(device, || a.apply(&x, &mut b))?.microseconds;
+    let mut image = Vector::zeros(device, a.cols())?;
+    let back = measure::time(device, || a.apply_adjoint(&b, &mut image))?.microseconds;
     let stopping = Stopping { rtol: 0.0, ..Stopping::after(ITERATIONS) };
-    let mut solver = Solver::with(matrix, Setup::new(Method::Cgnr, stopping.clone()))?;
+    let mut solver = Solver::with(a.clone(), Setup::new(Method::Cgnr, stopping.clone()))?;
     let plain = fastest(|| {
         x.fill(T::default())?;
         let report = solver.solve(&b, &mut x)?;
@@ -118,11 +118,11 @@ fn case<T: Real>(
         let _ = fbp.reconstruct(&readings)?;
         Ok(clock.elapsed().as_secs_f64())
     })?;
-    let stored = if format == Format::OnTheFly { 0 } else { 2 * matrix.nnz() * (4 + T::PRECISION.bytes()) };
-    let bytes = (stored + T::PRECISION.bytes() * (4 * matrix.rows() + 9 * matrix.cols())) as f64;
+    let stored = if format == Format::OnTheFly { 0 } else { 2 * entries * (4 + T::PRECISION.bytes()) };
+    let bytes = (stored + T::PRECISION.bytes() * (4 * a.rows() + 9 * a.cols())) as f64;
     setting.row(&json!({
         "problem": format!("{} x {} readings to {}x{}", scanner.angles.len(), scanner.pixels, grid.side, grid.side),
-        "precision": T::PRECISION.to_string(), "nnz": matrix.nnz(), "format": matrix.format().to_string(), "asked": format.to_string(),
+        "precision": T::PRECISION.to_string(), "nnz": entries, "format": system.format().to_string(), "asked": format.to_string(),
         "ms_per_iteration": plain[0], "most_ms": plain[1], "regularised_ms": regularised[0],
         "frame_ms": short, "over_iterations_ms": 2.0 * short - long, "fbp_ms": back_projection[0],
         "forward_us": forward, "back_us": back, "bytes": bytes, "copy_share": bytes / plain[0] / 1e6 / copy,
@@ -153,17 +153,19 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     let many = setting.number("--iterations")?.unwrap_or(100);
     let format = setting.text("--formats").map_or(Ok(Format::Auto), str::parse)?;
     let system: System<f32> = System::new(device, scanner, grid, format)?;
-    let missing = || Error::Option { name: "system", reason: "it is no matrix".into() };
-    let matrix = system.matrix().ok_or_else(missing)?;
+    let a = system.operator();
     // Something that no constant is.
-    let picture: Vec<f32> = (0..matrix.cols()).map(|i| (0.3 + (0.37 * i as f64).sin()).max(0.0) as f32).collect();
+    let picture: Vec<f32> = (0..a.cols()).map(|i| (0.3 + (0.37 * i as f64).sin()).max(0.0) as f32).collect();
     let mut x = Vector::from_slice(device, &picture)?;
-    let mut b = Vector::zeros(device, matrix.rows())?;
-    matrix.multiply(&x, &mut b)?;
-    let mut image = Vector::zeros(device, matrix.cols())?;
-    let forward = measure::time(device, || matrix.multiply(&x, &mut b))?.microseconds;
-    let back = measure::time(device, || matrix.multiply_transposed(&b, &mut image))?.microseconds;
-    let products = (matrix.product_bytes() + matrix.transposed_product_bytes()) as f64;
+    let mut b = Vector::zeros(device, a.rows())?;
+    a.apply(&x, &mut b)?;
+    let mut image = Vector::zeros(device, a.cols())?;
+    let forward = measure::time(device, || a.apply(&x, &mut b))?.microseconds;
+    let back = measure::time(device, || a.apply_adjoint(&b, &mut image))?.microseconds;
+    let of_matrix = system.matrix().map(|a| a.product_bytes() + a.transposed_product_bytes());
+    let products = of_matrix
+        .or_else(|| Some(system.projector()?.product_bytes() + system.projector()?.transposed_product_bytes()));
+    let products = products.unwrap_or(0) as f64;
     let (above, none) = (Correction { lower: 0.0, ..Correction::none() }, Correction::none());
     let variation = Correction { variation: 1.0, width: grid.side, ..above.clone() };
     let smoothed = Correction { epsilon: 0.01, ..variation.clone() };
@@ -199,11 +201,11 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
         let varied = correction.variation > 0.0;
         let [rows, cols] = vectors(method, varied, subsets);
         // Each product with a subset reads or writes the whole image.
-        let more = 2 * (subsets - 1) * 4 * matrix.cols();
-        let bytes = products + more as f64 + (4 * (rows * matrix.rows() + cols * matrix.cols())) as f64;
+        let more = 2 * (subsets - 1) * 4 * a.cols();
+        let bytes = products + more as f64 + (4 * (rows * a.rows() + cols * a.cols())) as f64;
         let cgnr = *of_cgnr[usize::from(varied)].get_or_insert(ms);
         setting.row(&json!({
-            "problem": format!("{} x {}, {} entries, {}", matrix.rows(), matrix.cols(), matrix.nnz(), matrix.format()),
+            "problem": format!("{} x {}, {} entries, {}", a.rows(), a.cols(), system.entries().unwrap_or(0), system.format()),
             "method": format!("{method}{}", if varied { " with total variation" } else { "" }), "subsets": subsets,
             "iterations": done, "us_per_iteration": 1e3 * ms, "most_us": 1e3 * most, "of_cgnr": ms / cgnr,
             "products_us": forward + back, "launches": launches, "bytes": bytes,

@@ -19,7 +19,7 @@ use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::measure::time;
-use residuum::operator::{Stencil, adjoint_error};
+use residuum::operator::{LinearOperator, Stencil, adjoint_error};
 use residuum::sparse::gallery;
 use residuum::{Csr, Error, Format, Matrix, Method, Real, Result, Solver, Stopping, Storage, Vector, io};
 use serde_json::json;
@@ -151,8 +151,8 @@ fn projector<T: Real>(setting: &Setting, side: usize, angles: usize, pixels: usi
     let y = Vector::from_slice(device, &noise(a.rows()))?;
     let (mut ax, mut aty) = (Vector::zeros(device, a.rows())?, Vector::zeros(device, a.cols())?);
     let adjoint = adjoint_error(&a, 3)?;
-    let forward = time(device, || a.multiply(&x, &mut ax))?;
-    let backward = time(device, || a.multiply_transposed(&y, &mut aty))?;
+    let forward = time(device, || a.apply(&x, &mut ax))?;
+    let backward = time(device, || a.apply_adjoint(&y, &mut aty))?;
     let mut solver = Solver::new(&a, Method::Cgnr, Stopping::after(50))?;
     let cgnr = 1e3
         * iteration_ms(|| {

@@ -1,5 +1,5 @@
 // A scanner's matrix that is never stored: rays are traced through the image as they are needed, forwards and backwards. Products
-// and the order of their sums stand in src/sparse/rays.rs. Joined after common.cl, before ray_image.cl, ray_trace.cl and ray_spread.cl.
+// and the order of their sums stand in src/backend/tomography/rays/tables.rs. Joined after common.cl, before ray_image.cl, ray_trace.cl and ray_spread.cl.
 //
 //   rays     for each ray the place where it meets line 0, and places per line: two words each, fixed point with 32 binary
 //            places. Bit 0 of the second: 1 for a steep ray, whose lines are image rows, 0 for a flat one, whose lines are

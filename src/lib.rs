@@ -11,7 +11,7 @@
 //! assert!(report.converged(), "{report}");
 //! # Ok::<(), residuum::Error>(())
 //! ```
-// Rays of scans and readers of volumes are called by `imaging` alone.
+// Readers of volumes, and what they share, are called by `imaging` alone.
 #![cfg_attr(not(feature = "imaging"), allow(dead_code, unused_imports))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout))]
 

@@ -190,10 +190,8 @@ fn introduce<T: Real>(problem: &Problem<T>, how: &Reconstruction) {
     let (rows, cols) = (system.operator().rows(), system.operator().cols());
     let entries = system.entries().unwrap_or(0);
     say!("system      {rows} x {cols}, {entries} entries, {count} right-hand side(s), {}", T::PRECISION);
-    match system.matrix() {
-        Some(matrix) => say!("            {}: {}", matrix.format(), matrix.why()),
-        None if !system.why().is_empty() => say!("            {}", system.why()),
-        None => {}
+    if !system.why().is_empty() {
+        say!("            {}: {}", system.format(), system.why());
     }
     let bounds = [("lower", how.lower), ("upper", how.upper)];
     let bounds =

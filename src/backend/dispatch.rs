@@ -31,6 +31,7 @@ use super::script::limit::LimitOps;
 use super::script::variation::VariationOps;
 #[cfg(feature = "imaging")]
 use super::tomography::fbp::FbpOps;
+#[cfg(feature = "imaging")]
 use super::tomography::rays::RayOps;
 use crate::memory::Place;
 use crate::number::{Real, per_number};
@@ -118,6 +119,7 @@ dispatch! {
     product: ProductOps, checked;
     generated: GeneratedOps;
     split: SplitOps;
+    #[cfg(feature = "imaging")]
     rays: RayOps, checked;
     #[cfg(feature = "imaging")]
     fbp: FbpOps;

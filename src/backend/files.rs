@@ -1,7 +1,7 @@
 //! Every file of kernels.
 
 use super::linear::{generated, pointwise, product, projection, scatter, split, vector};
-#[cfg(all(test, feature = "fem"))]
+#[cfg(any(feature = "tuner", all(test, feature = "fem")))]
 use super::pde::elements;
 #[cfg(all(test, feature = "simulation"))]
 use super::pde::flow;
@@ -9,6 +9,7 @@ use super::precond::{block_jacobi, elimination, factor_sweep, parts, polynomial,
 use super::script;
 #[cfg(all(test, feature = "imaging"))]
 use super::tomography::fbp;
+#[cfg(any(feature = "tuner", all(test, feature = "imaging")))]
 use super::tomography::rays;
 use crate::error::Result;
 use crate::ocl::{File, checksum};
@@ -20,7 +21,6 @@ const FILES: &[&[&File]] = &[
     product::FILES,
     generated::FILES,
     split::FILES,
-    rays::FILES,
     scatter::FILES,
     sweep::FILES,
     block_jacobi::FILES,
@@ -39,11 +39,17 @@ const FILES: &[&[&File]] = &[
 const OF_FEATURES: &[&[&File]] = &[
     #[cfg(feature = "imaging")]
     fbp::FILES,
+    #[cfg(feature = "imaging")]
+    rays::FILES,
     #[cfg(feature = "simulation")]
     flow::FILES,
     #[cfg(feature = "fem")]
     elements::FILES,
 ];
+
+/// Groups whose launches are tuned, of those that features bring.
+#[cfg(feature = "tuner")]
+const TUNED: &[&[&File]] = &[rays::FILES, elements::FILES];
 
 /// Every file of kernels.
 #[cfg(test)]
@@ -51,11 +57,20 @@ pub(crate) fn kernel_files() -> impl Iterator<Item = &'static File> {
     FILES.iter().chain(OF_FEATURES).copied().flatten().copied()
 }
 
-/// Checksum of the kernels as they would be built: for what was measured or found with them. Those of features are left out, so that builds with
-/// other features agree.
+/// Checksum of the kernels as they would be built, for faults that were found with them. Those of features are left out, so that
+/// builds with other features agree.
 ///
 /// # Errors
 /// [`Error::File`](crate::Error::File) if `RESIDUUM_CL_DIR` names a folder without them.
 pub(crate) fn kernels_checksum() -> Result<String> {
     checksum(FILES.iter().copied().flatten().copied())
+}
+
+/// Checksum of the kernels whose launches are tuned.
+///
+/// # Errors
+/// As [`kernels_checksum`].
+#[cfg(feature = "tuner")]
+pub(crate) fn tuned_kernels_checksum() -> Result<String> {
+    checksum(FILES.iter().chain(TUNED).copied().flatten().copied())
 }

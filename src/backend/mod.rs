@@ -15,6 +15,7 @@ pub(crate) mod precond;
 mod run;
 pub(crate) mod script;
 mod sums;
+#[cfg(feature = "imaging")]
 pub(crate) mod tomography;
 mod widest;
 
@@ -26,3 +27,5 @@ pub(crate) use run::{PlanKey, Run};
 #[cfg(test)]
 pub(crate) use files::kernel_files;
 pub(crate) use files::kernels_checksum;
+#[cfg(feature = "tuner")]
+pub(crate) use files::tuned_kernels_checksum;

@@ -251,7 +251,7 @@ impl<T: Real> LinearOperator<T> for ElementOperator<T> {
     fn bytes(&self) -> u64 {
         self.bytes
     }
-    fn launches(&self) -> usize {
+    fn launches(&self, _columns: usize) -> usize {
         self.batches.len() + usize::from(self.shared.rows > 0) + 2 * usize::from(self.hanging.is_some())
     }
 }

@@ -90,6 +90,7 @@ pub use image::{Image, Region, Window, read_reference};
 #[cfg(feature = "tiff")]
 pub use image::{TiffPixels, write_tiff, write_tiff_as};
 pub use phantom::{Ellipse, Noise, Phantom};
+pub use projector::Projector;
 pub use quality::{Quality, resample};
 pub use reconstruction::Reconstruction;
 pub use reconstructor::Reconstructor;

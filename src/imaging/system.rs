@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::doubt::{self, Doubt};
+use super::projector::Projector;
 use super::scanner::{Grid, Scanner};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude;
-use crate::matrix::Matrix;
+use crate::matrix::{Matrix, Storage, Transposed};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, frobenius_norm};
+use crate::operator::{LinearOperator, SharedOperator, Subsets, check_count, frobenius_norm};
 use crate::solver::Report;
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -18,7 +19,6 @@ use crate::vector::Vector;
 /// adjoint. Cheap to clone; reconstructors share it.
 #[derive(Clone)]
 pub struct System<T: Real> {
-    operator: SharedOperator<T>,
     source: Source,
     /// Mean diagonal of `A'A`: `|A|_F² / n`. Weights of regularisers are taken of it.
     diagonal: f64,
@@ -26,7 +26,7 @@ pub struct System<T: Real> {
     lengths: Arc<[T]>,
     /// `|A 1|`.
     flat: f64,
-    why: String,
+    made: Made<T>,
 }
 
 /// Origin of a system.
@@ -39,31 +39,82 @@ enum Source {
 impl<T: Real> std::fmt::Debug for System<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("System")
-            .field("rows", &self.operator.rows())
-            .field("cols", &self.operator.cols())
+            .field("rows", &self.made.operator.rows())
+            .field("cols", &self.made.operator.cols())
             .finish_non_exhaustive()
     }
 }
 
+/// An operator, and how it was made.
+#[derive(Clone)]
+struct Made<T: Real> {
+    operator: SharedOperator<T>,
+    /// The operator, if it traces rays and is in one part.
+    projector: Option<Projector<T>>,
+    entries: Option<usize>,
+    /// Why it is stored in its format, or traced.
+    why: String,
+}
+
+impl<T: Real> Made<T> {
+    fn of_matrix(matrix: Matrix<T>) -> Self {
+        let (entries, why) = (Some(matrix.nnz()), matrix.why().to_string());
+        Self { operator: matrix.into(), projector: None, entries, why }
+    }
+
+    fn of_projector(projector: Projector<T>) -> Self {
+        let entries = Some(projector.nnz());
+        Self { operator: (&projector).into(), projector: Some(projector), entries, why: TRACED.into() }
+    }
+
+    fn of_subsets(subsets: Subsets<T>, entries: usize, why: &str) -> Self {
+        let why = [&format!("{} subsets of angles", subsets.parts().len()), why].join("; ");
+        Self { operator: subsets.shared(), projector: None, entries: Some(entries), why }
+    }
+
+    /// Puts what was decided before in front of the reason.
+    fn because(mut self, reason: &str) -> Self {
+        self.why = format!("{reason}; {}", self.why);
+        self
+    }
+}
+
+/// Reason of an operator that traces rays.
+const TRACED: &str = "rays are traced anew in each iteration";
+
+/// Most bytes of a matrix and its transposed that a system stores unasked. Products with more are no faster than tracing
+/// the rays (two cores: 20 ms for the traced rays of 320 MB, 25 ms for those stored), and making the matrix takes longer than a
+/// solve.
+const MOST_STORED: u64 = 64 << 20;
+
 per_number! {
-    fn scaled<T>(operator: SharedOperator<T>, source: Source) -> Result<System<T>> = System::scaled_here;
+    fn of_scan<T>(
+        device: &Device,
+        scanner: &Scanner,
+        grid: Grid,
+        format: Format,
+        subsets: Option<usize>,
+    ) -> Result<System<T>> = System::of_scan_here;
+    fn scaled<T>(made: Made<T>, source: Source) -> Result<System<T>> = System::scaled_here;
     fn doubts<T>(system: &System<T>, readings: &[T], iterates: bool) -> Vec<Doubt> = System::doubts_here;
 }
 
 impl<T: Real> System<T> {
-    /// The matrix of `scanner` and `grid`, stored or traced: see [`Scanner::system`].
+    /// The matrix of `scanner` and `grid`, stored or traced: [`Format::OnTheFly`] traces every ray as it is needed, [`Format::Auto`]
+    /// stores what takes up to 64 MiB with its transposed and traces what takes more, any other format stores. [`System::why`]
+    /// says what was done.
     ///
     /// # Errors
-    /// As [`Scanner::system`]; [`Error::Option`] if no ray meets the image.
+    /// As [`Scanner::matrix`], [`Scanner::projector`] and [`Matrix::with_transpose`]; [`Error::Option`] if no ray meets the image.
     pub fn new(device: &Device, scanner: &Scanner, grid: Grid, format: Format) -> Result<Self> {
-        let matrix: Matrix<T> = scanner.system(device, grid, format)?;
-        scaled((&matrix).into(), Source::Scan(Arc::new(scanner.clone()), grid))
+        of_scan(device, scanner, grid, format, None)
     }
 
-    /// [`System::new`] in `count` subsets of the angles, for [`Method::Sart`](crate::Method::Sart): see [`Scanner::subsets`].
+    /// [`System::new`] in `count` subsets of the angles, for [`Method::Sart`](crate::Method::Sart): subset `k` has the angles `k`,
+    /// `k + count`, `k + 2 count`, ... Traced subsets make their products in the same memory.
     ///
     /// # Errors
-    /// As [`Scanner::subsets`] and [`System::new`].
+    /// [`Error::Option`] unless `count` is from 1 to the number of angles; as [`System::new`].
     pub fn of_subsets(
         device: &Device,
         scanner: &Scanner,
@@ -71,9 +122,27 @@ impl<T: Real> System<T> {
         format: Format,
         count: usize,
     ) -> Result<Self> {
-        let (subsets, why) = scanner.subsets::<T>(device, grid, format, count)?;
-        let system = scaled(subsets.shared(), Source::Scan(Arc::new(scanner.clone()), grid))?;
-        Ok(Self { why, ..system })
+        of_scan(device, scanner, grid, format, Some(count))
+    }
+
+    fn of_scan_here(
+        device: &Device,
+        scanner: &Scanner,
+        grid: Grid,
+        format: Format,
+        subsets: Option<usize>,
+    ) -> Result<Self> {
+        scanner.validate()?;
+        grid.validate()?;
+        if let Some(count) = subsets {
+            check_count(count, scanner.angles.len())?;
+        }
+        let made = match format {
+            Format::OnTheFly => traced(device, scanner, grid, subsets)?,
+            Format::Auto => stored_or_traced(device, scanner, grid, subsets)?,
+            format => stored(device, scanner, grid, format, subsets)?,
+        };
+        scaled(made, Source::Scan(Arc::new(scanner.clone()), grid))
     }
 
     /// Any operator with its adjoint. `shape` is the rows and columns of the image that its unknowns are, row by row;
@@ -87,11 +156,14 @@ impl<T: Real> System<T> {
             let reason = format!("an image of {rows} x {cols} pixels for {} unknowns", operator.cols());
             return Err(Error::Option { name: "shape", reason });
         }
-        scaled(operator, Source::Operator(shape))
+        let matrix = operator.as_matrix();
+        let (entries, why) = (matrix.map(Matrix::nnz), matrix.map_or("", Matrix::why).to_string());
+        scaled(Made { operator, projector: None, entries, why }, Source::Operator(shape))
     }
 
-    fn scaled_here(operator: SharedOperator<T>, source: Source) -> Result<Self> {
-        let frobenius = frobenius_norm(&*operator)?;
+    fn scaled_here(made: Made<T>, source: Source) -> Result<Self> {
+        let operator = &made.operator;
+        let frobenius = frobenius_norm(&**operator)?;
         if frobenius == 0.0 {
             let reason =
                 "all of it is 0: no ray meets the image (too small a field, or a detector shifted too far?)";
@@ -104,30 +176,39 @@ impl<T: Real> System<T> {
             diagonal: frobenius * frobenius / operator.cols().max(1) as f64,
             flat: lengths.norm2()?,
             lengths: lengths.to_vec()?.into(),
-            operator,
             source,
-            why: String::new(),
+            made,
         })
     }
 
     /// The operator that solvers multiply by.
     pub fn operator(&self) -> &SharedOperator<T> {
-        &self.operator
+        &self.made.operator
     }
 
-    /// The matrix, if the operator is one.
+    /// The matrix, if the operator is a stored one.
     pub fn matrix(&self) -> Option<&Matrix<T>> {
-        self.operator.as_matrix()
+        self.made.operator.as_matrix()
     }
 
-    /// Number of entries, if it is a matrix or has subsets that are.
+    /// The projector, if the operator traces rays and is in one part.
+    pub fn projector(&self) -> Option<&Projector<T>> {
+        self.made.projector.as_ref()
+    }
+
+    /// Number of entries, if they are known.
     pub fn entries(&self) -> Option<usize> {
-        self.matrix().map(Matrix::nnz).or_else(|| self.operator.as_subsets()?.nnz())
+        self.made.entries
     }
 
-    /// Why the operator is stored in its format, or traced; nothing if it is no matrix and no subsets of a scan.
+    /// Format of the matrix, or of its subsets; [`Format::OnTheFly`] if nothing is stored.
+    pub fn format(&self) -> Format {
+        self.made.operator.stored_format()
+    }
+
+    /// Why the operator is stored in its format, or traced; nothing if it is a user's.
     pub fn why(&self) -> &str {
-        self.matrix().map_or(&self.why, Matrix::why)
+        &self.made.why
     }
 
     /// The scanner, if it is a scan.
@@ -197,6 +278,68 @@ impl<T: Real> System<T> {
             doubts.extend(doubt::misfit(scanner, readings, report.relative_residual()));
         }
         doubts
+    }
+}
+
+/// The scanner of each subset of the angles.
+fn parts(scanner: &Scanner, count: usize) -> Vec<Scanner> {
+    let part = |k: usize| Scanner {
+        angles: scanner.angles.iter().skip(k).step_by(count).copied().collect(),
+        ..scanner.clone()
+    };
+    (0..count).map(part).collect()
+}
+
+fn stored<T: Real>(
+    device: &Device,
+    scanner: &Scanner,
+    grid: Grid,
+    format: Format,
+    subsets: Option<usize>,
+) -> Result<Made<T>> {
+    let a = scanner.matrix::<T>(grid)?;
+    let Some(count) = subsets else { return Ok(Made::of_matrix(Matrix::with_transpose(device, &a, format)?)) };
+    let storage = Storage { format, transposed: Transposed::Copy, ..Storage::default() };
+    let subsets = Subsets::of_matrix(device, &a, storage, count, scanner.pixels)?;
+    let why = subsets.parts()[0].as_matrix().map_or("", Matrix::why).to_string();
+    Ok(Made::of_subsets(subsets, a.nnz(), &why))
+}
+
+fn traced<T: Real>(device: &Device, scanner: &Scanner, grid: Grid, subsets: Option<usize>) -> Result<Made<T>> {
+    let Some(count) = subsets else { return Ok(Made::of_projector(scanner.projector(device, grid)?)) };
+    let parts = Projector::of_parts(device, &parts(scanner, count), grid)?;
+    let entries = parts.iter().map(Projector::nnz).sum();
+    let subsets = Subsets::new(parts.into_iter().map(SharedOperator::from).collect(), scanner.pixels)?;
+    Ok(Made::of_subsets(subsets, entries, TRACED))
+}
+
+/// Stores what takes little, and what cannot be traced.
+fn stored_or_traced<T: Real>(
+    device: &Device,
+    scanner: &Scanner,
+    grid: Grid,
+    subsets: Option<usize>,
+) -> Result<Made<T>> {
+    let stored = || stored(device, scanner, grid, Format::Auto, subsets);
+    // A ray has two entries in each of up to `side` lines.
+    let entry = 2 * (4 + T::PRECISION.bytes()) as u64;
+    let bytes = (2 * grid.side as u64).saturating_mul(scanner.rays() as u64).saturating_mul(entry);
+    let size = format!("stored it would take up to {:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let fits = device.check_total(0, &[("matrix", bytes)]).is_ok();
+    if bytes <= MOST_STORED && fits {
+        return Ok(stored()?.because(&size));
+    }
+    match traced(device, scanner, grid, subsets) {
+        Ok(traced) => Ok(traced.because(&size)),
+        // Few rays through a large image: its copies take more than the matrix.
+        Err(error @ Error::Memory { .. }) if fits => Ok(stored()?.because(&format!("not traced: {error}"))),
+        // A system that cannot be traced says so, and is stored.
+        Err(Error::Option { name, reason }) => {
+            // Before it is made on the host: half of what it may take it surely takes.
+            device.check_total(0, &[("matrix", bytes / 2)])?;
+            Ok(stored()?.because(&format!("not traced: {name}: {reason}")))
+        }
+        Err(error) => Err(error),
     }
 }
 

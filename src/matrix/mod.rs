@@ -9,12 +9,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use self::pattern::Pattern;
 pub use crate::backend::linear::product::Combine;
 use crate::backend::linear::product::{SharedMatrix, Stored};
-use crate::backend::tomography::rays::{SharedScratch, StoredRays};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
-use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing, Rays};
+use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing};
 use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
@@ -34,8 +33,6 @@ pub struct Matrix<T: Real> {
     pattern: Option<Pattern>,
     forward: SharedMatrix<T>,
     transposed: Backward<T>,
-    /// Rays that make the products, if nothing is stored. The matrices before then say that an operator has made them.
-    rays: Option<Arc<StoredRays<T>>>,
 }
 
 /// Storage options of a matrix.
@@ -221,60 +218,6 @@ impl<T: Real> Matrix<T> {
                 Some(layout) => Backward::Copy(SharedMatrix::new(Stored::new(&device.place(), layout)?)),
                 None => Backward::None,
             },
-            rays: None,
-        })
-    }
-
-    /// The matrix of each of `parts`, rays through one image with the number of their entries and their norm: with products in both directions,
-    /// which are all made in the same memory. Checks before that all fit.
-    pub(crate) fn of_rays(device: &Device, parts: Vec<(Rays<T>, usize, Magnitude)>) -> Result<Vec<Self>> {
-        device.require(T::PRECISION)?;
-        let mut plan = parts.first().map_or([("", 0); 4], |part| part.0.buffers());
-        for (rays, ..) in parts.iter().skip(1) {
-            for (k, (_, bytes)) in rays.buffers().into_iter().enumerate() {
-                plan[k].1 = if k < 2 { plan[k].1 + bytes } else { bytes.max(plan[k].1) };
-            }
-        }
-        let (rays, others): (Vec<_>, Vec<_>) = parts.into_iter().map(|(rays, n, norm)| (rays, (n, norm))).unzip();
-        rays.iter().try_for_each(|rays| device.check_memory(0, &rays.buffers()))?;
-        device.check_total(0, &plan)?;
-        let scratch = SharedScratch::new(&device.place(), &rays)?;
-        let parts = rays.into_iter().zip(others).enumerate();
-        let made = parts.map(|(k, (rays, other))| Self::of_part(device, rays, other, &scratch, k == 0));
-        made.collect()
-    }
-
-    /// The matrix of one part of the rays, which counts the bytes of `scratch` if it is the first.
-    fn of_part(
-        device: &Device,
-        rays: Rays<T>,
-        (nnz, frobenius): (usize, Magnitude),
-        scratch: &SharedScratch<T>,
-        is_first: bool,
-    ) -> Result<Self> {
-        let plan = rays.buffers();
-        let held = if is_first { &plan[..] } else { &plan[..2] };
-        let (rows, cols) = (rays.angles * rays.pixels, rays.side * rays.side);
-        let why = "rays are traced anew in each iteration".to_string();
-        log::info!("matrix {rows} x {cols}, {nnz} entries, {}: {why}", Format::OnTheFly);
-        let place = device.place();
-        let number = T::PRECISION.bytes() as u64;
-        let read = plan[0].1 + plan[1].1;
-        Ok(Self {
-            device: device.clone(),
-            rows,
-            cols,
-            nnz,
-            format: Format::OnTheFly,
-            why,
-            bytes: held.iter().map(|part| part.1).sum(),
-            // The copies of the image are written and read; of the sheets likewise.
-            read_bytes: [read + 2 * plan[2].1, read + 2 * number * (cols * rays.sheets()) as u64],
-            frobenius: Arc::new(RwLock::new((frobenius, 0))),
-            pattern: None,
-            forward: SharedMatrix::new(Stored::external(&place, rows, cols)?),
-            transposed: Backward::Copy(SharedMatrix::new(Stored::external(&place, cols, rows)?)),
-            rays: Some(Arc::new(StoredRays::new(&place, rays, scratch)?)),
         })
     }
 
@@ -370,22 +313,6 @@ impl<T: Real> Matrix<T> {
     /// Device of the matrix.
     pub fn device(&self) -> &Device {
         &self.device
-    }
-
-    /// Puts what was decided before the format in front of [`Matrix::why`].
-    pub(crate) fn because(mut self, reason: &str) -> Self {
-        self.why = format!("{reason}; {}", self.why);
-        self
-    }
-
-    /// Tells if it is a scanner whose rays are traced as they are needed.
-    pub(crate) fn traces_rays(&self) -> bool {
-        self.rays.is_some()
-    }
-
-    /// Launches of a product for `columns` interleaved vectors: rays are traced column by column.
-    pub(crate) fn product_launches(&self, columns: usize) -> usize {
-        self.rays.as_ref().map_or(1, |rays| rays.launches() * columns)
     }
 
     /// Tells if products with the transposed can be made.

@@ -1,8 +1,8 @@
 //! Products with a matrix, and with its transposed.
 
 use super::{Backward, Matrix, Way, multiply_with, product as multiply};
-use crate::backend::linear::product::{Combine, MOST_COLUMNS, SharedMatrix};
-use crate::error::{Error, Result, same_length};
+use crate::backend::linear::product::{Combine, SharedMatrix, check_columns};
+use crate::error::{Result, same_length};
 use crate::number::Real;
 use crate::vector::Vector;
 
@@ -48,14 +48,14 @@ impl<T: Real> Matrix<T> {
     }
 
     /// `result = A x op y`: the sum, the difference or the product, element by element, of `A x` and a vector, in one pass. All is formed
-    /// in wide arithmetic and rounded once, but for rays that are traced anew, whose product is rounded first (`clMatVec` of krueger-westermann-2003, 3.2; without `y` it is [`Matrix::multiply`], without
-    /// `A` [`Vector::sum_of`] and [`Vector::product_of`]).
+    /// in wide arithmetic and rounded once (`clMatVec` of krueger-westermann-2003, 3.2; without `y` it is [`Matrix::multiply`], without `A`
+    /// [`Vector::sum_of`] and [`Vector::product_of`]).
     ///
     /// # Errors
     /// [`Error::Shape`] unless `x` has `cols`, `y` and `result` have `rows` elements, [`Error::DeviceMismatch`].
     ///
     /// # Cost
-    /// One launch, one more where rays are traced; [`Matrix::product_bytes`] and `size rows` bytes for `y`.
+    /// One launch; [`Matrix::product_bytes`] and `size rows` bytes for `y`.
     pub fn multiply_with(&self, x: &Vector<T>, op: Combine, y: &Vector<T>, result: &mut Vector<T>) -> Result<()> {
         multiply_with(self, x, op, y, result)
     }
@@ -68,10 +68,6 @@ impl<T: Real> Matrix<T> {
         result: &mut Vector<T>,
     ) -> Result<()> {
         same_length("vector beside a product", self.rows, y.len())?;
-        if self.rays.is_some() {
-            // The result holds the product then.
-            self.multiply(x, result)?;
-        }
         same_length("vector to multiply", self.cols, x.len())?;
         same_length("result of a product", self.rows, result.len())?;
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
@@ -87,10 +83,7 @@ impl<T: Real> Matrix<T> {
         x: &Vector<T>,
         y: &mut Vector<T>,
     ) -> Result<()> {
-        if !(1..=MOST_COLUMNS).contains(&columns) {
-            let reason = format!("{columns} vectors at once; 1 to {MOST_COLUMNS} are possible");
-            return Err(Error::Option { name: "columns", reason });
-        }
+        check_columns(columns)?;
         let stored = &*stored.read();
         let (from, to) = match way {
             Way::Forward | Way::Backward => (stored.cols, stored.rows),
@@ -100,11 +93,9 @@ impl<T: Real> Matrix<T> {
         same_length("result of a product", to * columns, y.len())?;
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
         let (x, y) = (x.memory(), y.memory_mut());
-        match (way, &self.rays) {
-            (Way::Forward, Some(rays)) => backend.rays().project(run, rays, columns, x, y),
-            (Way::Backward, Some(rays)) => backend.rays().backproject(run, rays, columns, x, y),
-            (Way::Forward | Way::Backward, None) => backend.product().multiply(run, stored, columns, x, y),
-            (Way::Scatter, _) => backend.scatter().scatter(run, stored, x, y),
+        match way {
+            Way::Forward | Way::Backward => backend.product().multiply(run, stored, columns, x, y),
+            Way::Scatter => backend.scatter().scatter(run, stored, x, y),
         }
     }
 }

@@ -106,14 +106,26 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Adjoint<A> {
     fn has_adjoint(&self) -> bool {
         true
     }
+    fn takes_columns(&self) -> bool {
+        self.0.takes_columns()
+    }
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_adjoint_columns(columns, x, y)
+    }
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_columns(columns, x, y)
+    }
+    fn frobenius_norm(&self) -> Option<f64> {
+        self.0.frobenius_norm()
+    }
     fn norm_bound(&self) -> Option<f64> {
         self.0.norm_bound()
     }
     fn bytes(&self) -> u64 {
         self.0.bytes()
     }
-    fn launches(&self) -> usize {
-        self.0.launches()
+    fn launches(&self, columns: usize) -> usize {
+        self.0.launches(columns)
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Adjoint(&self.0)
@@ -160,8 +172,8 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Scale<A, T> {
     fn bytes(&self) -> u64 {
         self.operator.bytes()
     }
-    fn launches(&self) -> usize {
-        self.operator.launches() + 1
+    fn launches(&self, columns: usize) -> usize {
+        self.operator.launches(columns) + 1
     }
 }
 
@@ -219,8 +231,8 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
     fn bytes(&self) -> u64 {
         self.left.bytes() + self.right.bytes() + self.scratch.iter().map(Scratch::bytes).sum::<u64>()
     }
-    fn launches(&self) -> usize {
-        self.left.launches() + self.right.launches() + 1
+    fn launches(&self, columns: usize) -> usize {
+        self.left.launches(columns) + self.right.launches(columns) + 1
     }
 }
 
@@ -272,8 +284,8 @@ impl<T: Real, A: LinearOperator<T>, B: LinearOperator<T>> LinearOperator<T> for 
         };
         self.left.bytes() + if shared { 0 } else { self.right.bytes() } + self.scratch.bytes()
     }
-    fn launches(&self) -> usize {
-        self.left.launches() + self.right.launches()
+    fn launches(&self, columns: usize) -> usize {
+        self.left.launches(columns) + self.right.launches(columns)
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Product([&self.left, &self.right])

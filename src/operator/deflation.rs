@@ -75,7 +75,7 @@ impl<T: Real> LinearOperator<T> for Deflation<T> {
     fn bytes(&self) -> u64 {
         (self.direction.len() * T::PRECISION.bytes()) as u64
     }
-    fn launches(&self) -> usize {
+    fn launches(&self, _columns: usize) -> usize {
         4
     }
 }

@@ -85,10 +85,37 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         false
     }
 
-    /// An upper bound of the 2-norm if a close one is known (the Frobenius norm, for one), for stopping tests; solvers
-    /// that need one estimate it otherwise.
-    fn norm_bound(&self) -> Option<f64> {
+    /// Tells if [`apply_columns`](Self::apply_columns) takes several vectors, up to four. Solvers ask before they solve for several right-hand sides.
+    fn takes_columns(&self) -> bool {
+        false
+    }
+
+    /// `Y = A X` for `columns` interleaved vectors: element `i` of vector `c` stands at `columns i + c`. Column `c` of the result
+    /// has the bits of [`apply`](Self::apply) to vector `c`.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply) with lengths `columns` times as large; [`Error::Option`] for several vectors unless it
+    /// [takes them](Self::takes_columns).
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if columns == 1 { self.apply(x, y) } else { Err(one_column(columns, self.kind())) }
+    }
+
+    /// [`apply_columns`](Self::apply_columns) of the adjoint.
+    ///
+    /// # Errors
+    /// As [`apply_columns`](Self::apply_columns) with the lengths exchanged; [`Error::Option`] if there is no adjoint.
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if columns == 1 { self.apply_adjoint(x, y) } else { Err(one_column(columns, self.kind())) }
+    }
+
+    /// The Frobenius norm `sqrt(sum of the squares of all entries)`, if it is known.
+    fn frobenius_norm(&self) -> Option<f64> {
         None
+    }
+
+    /// An upper bound of the 2-norm if a close one is known, for stopping tests; solvers that need one estimate it otherwise.
+    fn norm_bound(&self) -> Option<f64> {
+        self.frobenius_norm()
     }
 
     /// Bytes it holds on the device by itself, for the plan of a solve.
@@ -96,8 +123,8 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         0
     }
 
-    /// Kernel launches of one product, as far as they are known.
-    fn launches(&self) -> usize {
+    /// Kernel launches of one product with `columns` interleaved vectors, as far as they are known.
+    fn launches(&self, _columns: usize) -> usize {
         1
     }
 
@@ -137,7 +164,7 @@ pub type SharedOperator<T> = Arc<dyn LinearOperator<T>>;
 /// Structure of an operator.
 #[non_exhaustive]
 pub enum Structure<'a, T: Real> {
-    /// A stored or traced matrix, whose products are fused with the rest of an iteration.
+    /// A stored matrix, whose products are fused with the rest of an iteration.
     Matrix(&'a Matrix<T>),
     /// A diagonal, which multiplies element by element.
     Diagonal(Arc<Vector<T>>),
@@ -189,12 +216,6 @@ impl<T: Real> dyn LinearOperator<T> + '_ {
         matrix.map_or(Format::OnTheFly, Matrix::format)
     }
 
-    /// Tells if it multiplies several interleaved vectors at once.
-    pub(crate) fn takes_columns(&self) -> bool {
-        let are_matrices = |subsets: RowSubsets<'_, T>| subsets.parts.iter().all(|part| part.as_matrix().is_some());
-        self.as_matrix().is_some() || self.as_subsets().is_some_and(are_matrices)
-    }
-
     /// The diagonal it is, if it multiplies element by element.
     pub(crate) fn as_diagonal(&self) -> Option<Arc<Vector<T>>> {
         if let Structure::Diagonal(entries) = self.structure() { Some(entries) } else { None }
@@ -217,6 +238,15 @@ impl<T: Real> From<Matrix<T>> for SharedOperator<T> {
 pub(super) fn cannot_update() -> Error {
     let what = "this operator takes no other values: make a new one".into();
     Error::Structure { what, row: None }
+}
+
+/// The error of several right-hand sides for an operator, called `what`, that takes one.
+pub(crate) fn one_column(columns: usize, what: &str) -> Error {
+    let reason = format!(
+        "{columns} right-hand sides at once, of which {what} takes one: solve for one after another (at once take: a matrix, \
+         a projector, subsets of these, and Jacobi's preconditioner)"
+    );
+    Error::Option { name: "columns", reason }
 }
 
 pub(crate) fn no_adjoint() -> Error {
@@ -247,6 +277,18 @@ macro_rules! forward_operator {
             fn has_adjoint(&self) -> bool {
                 (**self).has_adjoint()
             }
+            fn takes_columns(&self) -> bool {
+                (**self).takes_columns()
+            }
+            fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+                (**self).apply_columns(columns, x, y)
+            }
+            fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+                (**self).apply_adjoint_columns(columns, x, y)
+            }
+            fn frobenius_norm(&self) -> Option<f64> {
+                (**self).frobenius_norm()
+            }
             fn norm_bound(&self) -> Option<f64> {
                 (**self).norm_bound()
             }
@@ -254,8 +296,8 @@ macro_rules! forward_operator {
                 let bytes: fn(&Self) -> u64 = $bytes;
                 bytes(self)
             }
-            fn launches(&self) -> usize {
-                (**self).launches()
+            fn launches(&self, columns: usize) -> usize {
+                (**self).launches(columns)
             }
             fn structure(&self) -> Structure<'_, T> {
                 (**self).structure()
@@ -287,14 +329,20 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn has_adjoint(&self) -> bool {
         self.has_transposed()
     }
-    fn norm_bound(&self) -> Option<f64> {
+    fn takes_columns(&self) -> bool {
+        true
+    }
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.multiply_columns(columns, x, y)
+    }
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if columns == 1 { self.multiply_transposed(x, y) } else { self.multiply_columns_transposed(columns, x, y) }
+    }
+    fn frobenius_norm(&self) -> Option<f64> {
         Some(self.frobenius_norm())
     }
     fn bytes(&self) -> u64 {
         self.bytes()
-    }
-    fn launches(&self) -> usize {
-        self.product_launches(1)
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Matrix(self)

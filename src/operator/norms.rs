@@ -108,19 +108,14 @@ pub(crate) fn magnitude<T: Real>(operator: &dyn LinearOperator<T>) -> Result<Mag
     Ok(Magnitude::of(0.0))
 }
 
-/// The Frobenius norm: exact for a [`Matrix`](crate::Matrix) and [`Subsets`](super::Subsets) of some, otherwise estimated by products with eight seeded vectors of signs, whose
-/// mean square norm it is (Hutchinson 1990).
+/// The Frobenius norm: exact if the operator [says it](LinearOperator::frobenius_norm), otherwise estimated by products with eight seeded
+/// vectors of signs, whose mean square norm it is (Hutchinson 1990).
 ///
 /// # Errors
 /// Errors of the operator and of [`Vector`].
 pub fn frobenius_norm<T: Real>(operator: &dyn LinearOperator<T>) -> Result<f64> {
     const PROBES: u64 = 8;
-    if let Some(matrix) = operator.as_matrix() {
-        return Ok(matrix.frobenius_norm());
-    }
-    if let Some(norm) =
-        operator.as_subsets().filter(|_| operator.takes_columns()).and_then(|_| operator.norm_bound())
-    {
+    if let Some(norm) = operator.frobenius_norm() {
         return Ok(norm);
     }
     let device = operator.device();

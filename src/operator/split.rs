@@ -141,7 +141,7 @@ impl<T: Real> LinearOperator<T> for SplitRows<T> {
         self.matrix.bytes() + self.transposed.as_ref().map_or(0, SplitMatrix::bytes)
     }
 
-    fn launches(&self) -> usize {
+    fn launches(&self, _columns: usize) -> usize {
         self.matrix.parts.min(2)
     }
 }

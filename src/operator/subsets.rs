@@ -142,22 +142,12 @@ impl<T: Real> Subsets<T> {
         &self.parts
     }
 
-    /// Entries of all subsets, if they are matrices.
-    pub fn nnz(&self) -> Option<usize> {
-        self.rows_in_turn().nnz()
-    }
-
     fn rows_in_turn(&self) -> RowSubsets<'_, T> {
         RowSubsets { parts: &self.parts, run: self.run }
     }
 }
 
 impl<T: Real> RowSubsets<'_, T> {
-    /// Entries of all subsets, if they are matrices.
-    pub(crate) fn nnz(&self) -> Option<usize> {
-        self.parts.iter().map(|part| Some(part.as_matrix()?.nnz())).sum()
-    }
-
     fn rows(&self) -> usize {
         self.parts.iter().map(|part| part.rows()).sum()
     }
@@ -186,11 +176,9 @@ impl<T: Real> RowSubsets<'_, T> {
 
     /// Launches of a product for `columns` interleaved vectors, copies of parts counted.
     pub(crate) fn launches_of(&self, columns: usize) -> usize {
-        let launches = |part: &SharedOperator<T>| {
-            1 + part.as_matrix().map_or_else(|| part.launches(), |matrix| matrix.product_launches(columns))
-        };
+        let launches = self.parts.iter().map(|part| 1 + part.launches(columns));
         // Sums of products with the adjoint, in the mean.
-        self.parts.iter().map(launches).sum::<usize>() + self.parts.len() / 2
+        launches.sum::<usize>() + self.parts.len() / 2
     }
 
     /// `y = A x` for the columns of `scratch`.
@@ -201,10 +189,7 @@ impl<T: Real> RowSubsets<'_, T> {
             for (k, part) in self.parts.iter().enumerate() {
                 let runs = self.runs(k).times(columns);
                 let of_part = &mut rows[usize::from(self.rows_of(k) != self.rows_of(0))];
-                match part.as_matrix() {
-                    Some(matrix) => matrix.multiply_columns(columns, x, of_part)?,
-                    None => part.apply(x, of_part)?,
-                }
+                part.apply_columns(columns, x, of_part)?;
                 y.memory_mut().copy_runs(runs, of_part.memory(), runs.packed())?;
             }
             Ok(())
@@ -226,10 +211,7 @@ impl<T: Real> RowSubsets<'_, T> {
                 let of_part = &mut rows[usize::from(self.rows_of(k) != self.rows_of(0))];
                 of_part.memory_mut().copy_runs(runs.packed(), x.memory(), runs)?;
                 let result = if k == 0 { &mut *y } else { &mut *cols };
-                match part.as_matrix() {
-                    Some(matrix) if columns > 1 => matrix.multiply_columns_transposed(columns, of_part, result)?,
-                    _ => part.apply_adjoint(of_part, result)?,
-                }
+                part.apply_adjoint_columns(columns, of_part, result)?;
                 if k > 0 {
                     y.axpby(T::from_f64(1.0), cols, T::from_f64(1.0))?;
                 }
@@ -278,6 +260,25 @@ impl<T: Real> LinearOperator<T> for Subsets<T> {
     fn has_adjoint(&self) -> bool {
         self.parts.iter().all(|part| part.has_adjoint())
     }
+    fn takes_columns(&self) -> bool {
+        self.parts.iter().all(|part| part.takes_columns())
+    }
+    // Solvers keep vectors for several columns; here they are made for each product.
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if columns == 1 {
+            return self.apply(x, y);
+        }
+        self.rows_in_turn().multiply(&SubsetsScratch::new(&self.parts, columns)?, x, y)
+    }
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        if columns == 1 {
+            return self.apply_adjoint(x, y);
+        }
+        self.rows_in_turn().multiply_adjoint(&SubsetsScratch::new(&self.parts, columns)?, x, y)
+    }
+    fn frobenius_norm(&self) -> Option<f64> {
+        self.parts.iter().try_fold(0.0, |norm, part| Some(libm::hypot(norm, (**part).frobenius_norm()?)))
+    }
     fn norm_bound(&self) -> Option<f64> {
         self.parts.iter().try_fold(0.0, |norm, part| Some(libm::hypot(norm, part.norm_bound()?)))
     }
@@ -285,8 +286,8 @@ impl<T: Real> LinearOperator<T> for Subsets<T> {
         let held: u64 = self.parts.iter().map(|part| (**part).bytes()).sum();
         held + self.rows_in_turn().vector_bytes(1)
     }
-    fn launches(&self) -> usize {
-        self.rows_in_turn().launches_of(1)
+    fn launches(&self, columns: usize) -> usize {
+        self.rows_in_turn().launches_of(columns)
     }
     fn structure(&self) -> Structure<'_, T> {
         Structure::Subsets(self.rows_in_turn())

@@ -387,7 +387,7 @@ mod tests {
         let parts = Partition::new(vec![1, 0, 1], 2).unwrap();
         let m = BlockJacobi::over(&Device::host(), &a, &parts).unwrap();
         assert_eq!(applied(&m, &[1.0, 10.0, 5.0]), [-1.0, 2.0, 3.0]);
-        assert_eq!((m.entries(), m.rows(), m.launches()), (5, 3, 1));
+        assert_eq!((m.entries(), m.rows(), m.launches(1)), (5, 3, 1));
         // Consecutive rows as parts.
         let a = gallery::diagonals::<f64>(60, 9, 2, 3).unwrap();
         let x: Vec<f64> = (0..60).map(|i| f64::from(i).sin()).collect();

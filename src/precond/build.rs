@@ -199,7 +199,7 @@ impl<T: Real> Built<T> {
         start: Instant,
     ) -> Self {
         let seconds = start.elapsed().as_secs_f64();
-        let launches = operator.launches();
+        let launches = operator.launches(1);
         let shifted = shift.map_or(String::new(), |shift| format!("shift {shift}, "));
         let fill = entries as f64 / a.nnz().max(1) as f64;
         let why = format!(

@@ -262,7 +262,7 @@ impl<T: Real> LinearOperator<T> for Polynomial<T> {
         let vectors = 3 * self.rows() * T::PRECISION.bytes();
         vectors as u64 + if self.owned { self.matrix.bytes() } else { 0 }
     }
-    fn launches(&self) -> usize {
+    fn launches(&self, _columns: usize) -> usize {
         self.options.degree + 3
     }
     fn update_values(&self, a: &Csr<T>) -> Result<()> {

@@ -417,7 +417,7 @@ impl<T: Real> LinearOperator<T> for Sweep<T> {
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)
     }
-    fn launches(&self) -> usize {
+    fn launches(&self, _columns: usize) -> usize {
         self.forward.launches.len() + self.backward.as_ref().map_or(0, |b| b.launches.len())
     }
 }

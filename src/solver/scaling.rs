@@ -19,10 +19,12 @@
 use std::ops::RangeInclusive;
 
 use crate::device::Device;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::magnitude::{self, Magnitude};
 use crate::number::{Accumulation, Precision, Real};
-use crate::operator::{Identity, LinearOperator, LinearOperatorExt, RowSubsets, SharedOperator, SubsetsScratch};
+use crate::operator::{
+    Identity, LinearOperator, LinearOperatorExt, RowSubsets, SharedOperator, SubsetsScratch, one_column,
+};
 use crate::vector::Vector;
 
 /// The binary exponents of `|A|` and `|b|` that need no scaling.
@@ -78,16 +80,7 @@ pub(super) fn rescaled<T: Real>(
     Ok(last.times(whole.times(first)?)?.shared())
 }
 
-/// The error of several right-hand sides for an operator, called `what`, that takes one.
-pub(super) fn one_column(columns: usize, what: &str) -> Error {
-    let reason = format!(
-        "{columns} right-hand sides at once, of which {what} takes one: solve for one after another (at once take: a matrix, \
-         subsets that are matrices, and Jacobi's preconditioner)"
-    );
-    Error::Option { name: "columns", reason }
-}
-
-/// A matrix, or one in subsets, for interleaved vectors.
+/// An operator for interleaved vectors.
 struct Interleaved<T: Real> {
     operator: SharedOperator<T>,
     columns: usize,
@@ -124,24 +117,19 @@ impl<T: Real> LinearOperator<T> for Interleaved<T> {
         self.operator.cols() * self.columns
     }
     fn apply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        match (self.operator.as_matrix(), self.subsets()) {
-            (Some(matrix), _) => matrix.multiply_columns(self.columns, x, y),
-            (None, Some((subsets, scratch))) => subsets.multiply(scratch, x, y),
-            (None, None) => Err(one_column(self.columns, (*self.operator).kind())),
+        match self.subsets() {
+            Some((subsets, scratch)) => subsets.multiply(scratch, x, y),
+            None => self.operator.apply_columns(self.columns, x, y),
         }
     }
     fn apply_adjoint(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        match (self.operator.as_matrix(), self.subsets()) {
-            (Some(matrix), _) => matrix.multiply_columns_transposed(self.columns, x, y),
-            (None, Some((subsets, scratch))) => subsets.multiply_adjoint(scratch, x, y),
-            (None, None) => Err(one_column(self.columns, (*self.operator).kind())),
+        match self.subsets() {
+            Some((subsets, scratch)) => subsets.multiply_adjoint(scratch, x, y),
+            None => self.operator.apply_adjoint_columns(self.columns, x, y),
         }
     }
-    fn launches(&self) -> usize {
-        if let Some(subsets) = self.operator.as_subsets() {
-            return subsets.launches_of(self.columns);
-        }
-        self.operator.as_matrix().map_or(1, |matrix| matrix.product_launches(self.columns))
+    fn launches(&self, columns: usize) -> usize {
+        self.operator.launches(self.columns * columns)
     }
     fn has_adjoint(&self) -> bool {
         self.operator.has_adjoint()

@@ -7,12 +7,11 @@ use super::null_space::NullSpace;
 use super::regularise::{
     Correction, Penalty, SharedPenalty, check_corrections, in_place_of_corrections, lock, no_corrections,
 };
-use super::scaling::one_column;
 use super::stopping::{StopRule, Stopping};
 use crate::backend::linear::product::MOST_COLUMNS;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
-use crate::operator::{LinearOperator, SharedOperator};
+use crate::operator::{LinearOperator, SharedOperator, one_column};
 
 /// Set-up of a [`Solver`](crate::Solver).
 #[derive(Clone)]

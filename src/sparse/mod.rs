@@ -10,7 +10,6 @@ mod graph;
 mod interop;
 mod normal;
 mod pattern;
-mod rays;
 mod single;
 
 pub(crate) use assembly::RowBlock;
@@ -29,6 +28,3 @@ pub(crate) use graph::structural_rank;
 pub use graph::{Ordering, Permutation};
 pub(crate) use graph::{colours, of_symmetric};
 pub use interop::AsCsr;
-pub(crate) use rays::{
-    BLOCK, FAN_WORDS, MOST_PIXELS, MOST_RAYS, ONE, RAY_WORDS, Ray, Rays, SHEET_WORDS, TILE_RAYS, Tiles, images_len,
-};

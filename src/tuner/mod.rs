@@ -34,7 +34,7 @@ const BAND: f64 = 0.03;
 /// # Errors
 /// [`Error::File`](crate::Error::File) if `RESIDUUM_CL_DIR` names a folder without them.
 pub fn kernels_checksum() -> Result<String> {
-    backend::kernels_checksum()
+    backend::tuned_kernels_checksum()
 }
 
 /// Result of one case; `entry.measured.partial` tells if the search was ended before its end.

@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::fem::{Mesh, Space};
-use crate::imaging::{Beam, Grid, Scanner};
+use crate::imaging::{Beam, Grid, Projector, Scanner};
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::Real;
@@ -40,8 +40,10 @@ pub(super) enum Problem<T: Real> {
     Dot(usize),
     /// `y = A x`.
     Product(Matrix<T>),
-    /// `y = A'x`: by atomic additions of whole numbers, or of rays.
+    /// `y = A'x` by atomic additions of whole numbers.
     Transposed(Matrix<T>),
+    /// `y = A x` of a scan whose rays are traced, or `y = A'x`.
+    Scan(Projector<T>, Direction),
     /// One sweep of Gauss-Seidel.
     Sweep(Csr<T>, RowOrdering),
     /// Iterations of conjugate gradients, in one launch or in two each.
@@ -50,6 +52,13 @@ pub(super) enum Problem<T: Real> {
     Cgnr(Matrix<T>, Resident),
     /// Iterations of MINRES, which is made of the launches that most methods share.
     Steps(Matrix<T>, Resident),
+}
+
+/// Product of a projector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    Forward,
+    Backward,
 }
 
 /// Use of resident launches.
@@ -100,11 +109,12 @@ impl<T: Real> Problem<T> {
             let storage = Storage { format, packing: Packing::Never, ..Storage::default() };
             Ok((Matrix::stored(device, &a, storage)?, format!("poisson {side} x {side}, {format}")))
         };
-        let traced = |pixels: usize| -> Result<(Matrix<T>, String)> {
+        let traced = |direction: Direction| -> Result<(Self, String)> {
+            let pixels = side / 2;
             let angles = (0..pixels).map(|k| k as f64 * 180.0 / pixels as f64).collect();
             let scanner = Scanner { beam: Beam::Parallel, pixels, pitch: 1.5, offset: 0.0, angles };
             let words = format!("{pixels} x {pixels} parallel rays through {pixels} x {pixels} pixels");
-            Ok((scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, words))
+            Ok((Self::Scan(scanner.projector(device, Grid { side: pixels, pixel: 1.0 })?, direction), words))
         };
         let stock_koch = || -> Result<(Matrix<T>, String)> {
             let a = gallery::by_name::<T>("stock-koch")?;
@@ -120,10 +130,10 @@ impl<T: Real> Problem<T> {
             Family::Vector => (Self::Elements(n), format!("{n} elements")),
             Family::Elements => finite_elements()?,
             Family::Reduce => (Self::Dot(n), format!("{n} elements")),
+            Family::Product if case.reading == Some(AccessPattern::Rays) => traced(Direction::Forward)?,
             Family::Product => {
                 let (matrix, words) = match case.reading {
                     Some(AccessPattern::Places) => grid(Format::Dia)?,
-                    Some(AccessPattern::Rays) => traced(side / 2)?,
                     Some(AccessPattern::LongRows) => random(device, [n / 4; 2], 24, Format::Csr)?,
                     Some(AccessPattern::ShortVector) => {
                         random(device, [n / 2, SHORT_VECTOR], 10, Format::EllpackR)?
@@ -132,10 +142,7 @@ impl<T: Real> Problem<T> {
                 };
                 (Self::Product(matrix), words)
             }
-            Family::Backproject => {
-                let (matrix, words) = traced(side / 2)?;
-                (Self::Transposed(matrix), words)
-            }
+            Family::Backproject => traced(Direction::Backward)?,
             Family::Scatter => {
                 let n = n / 4;
                 let a = gallery::random::<T>(n, 2048, 8 * n, 8)?;
@@ -196,6 +203,18 @@ impl<T: Real> Problem<T> {
             Self::Transposed(a) => {
                 let matrices = shared(a, devices)?;
                 Self::queued(devices, a.rows(), a.cols(), referee, |k, x, y| matrices[k].multiply_transposed(x, y))
+            }
+            Self::Scan(a, direction) => {
+                let projectors = devices.iter().map(|device| a.on(device)).collect::<Result<Vec<_>>>()?;
+                match direction {
+                    Direction::Forward => {
+                        Self::queued(devices, a.cols(), a.rows(), referee, |k, x, y| projectors[k].apply(x, y))
+                    }
+                    Direction::Backward => {
+                        let product = |k: usize, x: &_, y: &mut _| projectors[k].apply_adjoint(x, y);
+                        Self::queued(devices, a.rows(), a.cols(), referee, product)
+                    }
+                }
             }
             Self::Sweep(a, ordering) => {
                 let sweeps = devices

@@ -13,7 +13,6 @@ use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::number::Precision;
 use crate::reduction::Chunks;
-use crate::sparse::TILE_RAYS;
 
 /// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +33,9 @@ pub struct Tuning {
     /// Measured settings, and the place that each comes from.
     tuned: BTreeMap<Case, (Settings, &'static str)>,
 }
+
+/// Rays that the items of a group spread over an image at once, on a device that has many items.
+pub(crate) const RAYS_AT_ONCE: usize = 32;
 
 /// A launch, as far as its parameters depend on it.
 #[derive(Clone, Copy, Debug)]
@@ -216,7 +218,7 @@ impl Tuning {
             Family::Scatter => self.work_group.max(512).min(largest),
             // The rays of some angles that lie near each other; rays of a class that meet a tile.
             Family::Product if asked.case.reading == Some(AccessPattern::Rays) => self.work_group.min(128),
-            Family::Backproject => self.work_group.min(TILE_RAYS),
+            Family::Backproject => self.work_group.min(RAYS_AT_ONCE),
             Family::Product | Family::CgnrForward | Family::CgnrBackward | Family::StepProduct => rows(),
             Family::CgProduct => full(rows()),
             Family::CgUpdate => full(self.work_group),

@@ -108,7 +108,7 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
     (
         "sparse",
         &[
-            &["checksum", "rays"],
+            &["checksum"],
             &["csr"],
             &["assembly", "equilibration", "formats", "gallery", "interop", "pattern", "single"],
             &["graph", "normal"],

@@ -74,13 +74,14 @@ fn vectors<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
 }
 
 fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
-    let product = |a: &Matrix<T>| {
+    let product = |a: &dyn LinearOperator<T>| {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
         let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
         let (mut y, mut w) = (Vector::zeros(device, a.rows()).unwrap(), Vector::zeros(device, a.cols()).unwrap());
-        a.multiply(&x, &mut y).unwrap();
-        a.multiply_transposed(&z, &mut w).unwrap();
-        [bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap()), vec![a.frobenius_norm().to_bits()]].concat()
+        a.apply(&x, &mut y).unwrap();
+        a.apply_adjoint(&z, &mut w).unwrap();
+        [bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap()), vec![a.frobenius_norm().unwrap().to_bits()]]
+            .concat()
     };
     for (name, a) in matrices::<T>() {
         for storage in storages(&a) {

@@ -16,7 +16,8 @@ fn scan(device: &Device) -> (Matrix<f32>, Vector<f32>) {
         angles: (0..96).map(|k| 180.0 * f64::from(k) / 96.0).collect(),
     };
     let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 64 }).unwrap();
-    let matrix = scanner.system::<f32>(device, Grid { side: 64, pixel: 2.0 / 64.0 }, Format::Auto).unwrap();
+    let a = scanner.matrix::<f32>(Grid { side: 64, pixel: 2.0 / 64.0 }).unwrap();
+    let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
     let b: Vec<f32> = scan.sinogram.iter().map(|v| *v as f32).collect();
     let b = Vector::from_slice(device, &b).unwrap();
     (matrix, b)

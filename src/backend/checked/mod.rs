@@ -12,6 +12,7 @@
 //! entries, the comparison waits for a smaller matrix. Once all comparisons are done, a launch costs one atomic load more.
 
 mod cgnr;
+#[cfg(feature = "imaging")]
 mod rays;
 mod script;
 mod spots;
@@ -61,6 +62,7 @@ struct Counts {
     products: [[[[AtomicUsize; ENTRY_KINDS]; MATRIX_KINDS]; LAUNCH_KINDS]; 3],
     norms: [[Norms; LAUNCH_KINDS]; 3],
     /// Products with rays, and those with their transposed.
+    #[cfg(feature = "imaging")]
     rays: [[AtomicUsize; 2]; 3],
     /// Launches of many iterations, of CG, CGNR and scripts.
     resident: [[AtomicUsize; 3]; 3],

@@ -5,11 +5,10 @@ use std::sync::atomic::Ordering;
 use super::{Checked, MOST, TIMES, numbers};
 use crate::backend::Host;
 use crate::backend::run::{Origin, Run};
-use crate::backend::tomography::rays::{RayOps, StoredRays};
+use crate::backend::tomography::rays::{RayOps, StoredRays, images_len};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::sparse::images_len;
 
 impl<D: Origin> Checked<D> {
     /// Makes a product with rays by `product`, compares it with what the host makes of the same data by `on_host` if that has to be done.

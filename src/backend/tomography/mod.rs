@@ -1,5 +1,4 @@
 //! Scans.
 
-#[cfg(feature = "imaging")]
 pub(crate) mod fbp;
 pub(crate) mod rays;

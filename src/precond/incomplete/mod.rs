@@ -424,8 +424,8 @@ impl<T: Real> LinearOperator<T> for Incomplete<T> {
     fn update_values(&self, a: &Csr<T>) -> Result<()> {
         update_values(self, a)
     }
-    fn launches(&self) -> usize {
-        self.operator().launches()
+    fn launches(&self, columns: usize) -> usize {
+        self.operator().launches(columns)
     }
 }
 

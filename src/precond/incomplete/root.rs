@@ -70,7 +70,7 @@ impl<T: Real> LinearOperator<T> for Root<T> {
     fn bytes(&self) -> u64 {
         self.sweep.bytes() + 3 * (self.rows() * T::PRECISION.bytes()) as u64
     }
-    fn launches(&self) -> usize {
-        self.sweep.launches() / 2 + 1
+    fn launches(&self, columns: usize) -> usize {
+        self.sweep.launches(columns) / 2 + 1
     }
 }

@@ -309,8 +309,14 @@ impl<T: Real> LinearOperator<T> for Spai<T> {
     fn bytes(&self) -> u64 {
         LinearOperator::bytes(&self.m)
     }
-    fn launches(&self) -> usize {
-        LinearOperator::launches(&self.m)
+    fn takes_columns(&self) -> bool {
+        self.m.takes_columns()
+    }
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.m.apply_columns(columns, x, z)
+    }
+    fn launches(&self, columns: usize) -> usize {
+        self.m.launches(columns)
     }
     fn structure(&self) -> Structure<'_, T> {
         self.m.structure()

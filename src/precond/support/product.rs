@@ -77,8 +77,14 @@ macro_rules! operator_in_field {
             fn bytes(&self) -> u64 {
                 self.$field.bytes()
             }
-            fn launches(&self) -> usize {
-                self.$field.launches()
+            fn takes_columns(&self) -> bool {
+                self.$field.takes_columns()
+            }
+            fn apply_columns(&self, columns: usize, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+                self.$field.apply_columns(columns, x, z)
+            }
+            fn launches(&self, columns: usize) -> usize {
+                self.$field.launches(columns)
             }
             fn structure(&self) -> Structure<'_, T> {
                 self.$field.structure()

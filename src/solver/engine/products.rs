@@ -13,7 +13,7 @@ use crate::vector::Vector;
 /// The stored matrix by which `operator`, or its adjoint, multiplies, if it is one whose products are fused.
 fn fused<T: Real>(operator: &dyn LinearOperator<T>, adjoint: bool) -> Option<SharedMatrix<T>> {
     match operator.structure() {
-        Structure::Matrix(matrix) if !matrix.traces_rays() => {
+        Structure::Matrix(matrix) => {
             if adjoint {
                 matrix.transposed().ok().cloned()
             } else {
@@ -241,11 +241,11 @@ impl<T: Real> Products<T> {
     pub(crate) fn launches(&self) -> usize {
         match &self.before {
             None => 0,
-            Some(Before::Whole(operator)) => operator.launches(),
+            Some(Before::Whole(operator)) => operator.launches(1),
             Some(Before::Factors { operator, adjoint, between }) => {
                 let mut found = Vec::new();
                 factors(&**operator, *adjoint, &mut found);
-                found[..between.len()].iter().map(|(factor, _)| factor.launches()).sum()
+                found[..between.len()].iter().map(|(factor, _)| factor.launches(1)).sum()
             }
         }
     }

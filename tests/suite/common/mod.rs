@@ -79,8 +79,8 @@ impl<T: Real> LinearOperator<T> for Opaque<T> {
     fn norm_bound(&self) -> Option<f64> {
         self.0.norm_bound()
     }
-    fn launches(&self) -> usize {
-        self.0.launches()
+    fn launches(&self, columns: usize) -> usize {
+        self.0.launches(columns)
     }
 }
 

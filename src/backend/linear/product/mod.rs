@@ -24,6 +24,15 @@ pub(in crate::backend) const LONG_ROW: usize = 64;
 /// Most vectors multiplied at once.
 pub(crate) const MOST_COLUMNS: usize = 4;
 
+/// Fails unless so many interleaved vectors can be multiplied at once.
+pub(crate) fn check_columns(columns: usize) -> Result<()> {
+    if (1..=MOST_COLUMNS).contains(&columns) {
+        return Ok(());
+    }
+    let reason = format!("{columns} vectors at once; 1 to {MOST_COLUMNS} are possible");
+    Err(Error::Option { name: "columns", reason })
+}
+
 /// A matrix in the memory of one back end, in any format.
 #[derive(Debug)]
 pub(crate) struct Stored<T> {

@@ -3,7 +3,7 @@
 mod host;
 mod opencl;
 
-#[cfg(test)]
+#[cfg(any(test, feature = "tuner"))]
 pub(in crate::backend) use opencl::FILES;
 
 use crate::backend::run::Run;

@@ -33,7 +33,7 @@ kernels! {
         factors: in_real[terms], values: in_real[1], to: out_real[n]);
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "tuner"))]
 pub(in crate::backend) static FILES: &[&crate::ocl::File] = &[&elements::FILE, &element_sums::FILE];
 
 /// Options of a program for cells of one kind.

@@ -1,5 +1,6 @@
 //! Rays traced on the host, in the arithmetic and order of `cl/ray_trace.cl` and `cl/ray_spread.cl`.
 
+use super::tables::{BLOCK, FAN_WORDS, ONE, RAY_WORDS, SHEET_WORDS};
 use super::{RayOps, StoredRays};
 use crate::backend::Host;
 use crate::backend::run::Run;
@@ -7,7 +8,6 @@ use crate::backend::sums::summing;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{self, Accumulator, Real};
-use crate::sparse::{BLOCK, FAN_WORDS, ONE, RAY_WORDS, SHEET_WORDS};
 use crate::threads::{self, ChunksMut};
 
 /// Rays that a thread takes at once.

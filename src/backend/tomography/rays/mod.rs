@@ -2,7 +2,9 @@
 
 mod host;
 mod opencl;
+mod tables;
 
+#[cfg(any(test, feature = "tuner"))]
 pub(in crate::backend) use opencl::FILES;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -11,7 +13,8 @@ use crate::backend::run::{PlanKey, Run};
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Real, Sum};
-use crate::sparse::{Rays, Tiles, images_len};
+use tables::Tiles;
+pub(crate) use tables::{MOST_PIXELS, MOST_RAYS, ONE, Ray, Rays, images_len};
 
 /// [`Rays`] in the memory of one back end, with what their products are made in.
 #[derive(Debug)]

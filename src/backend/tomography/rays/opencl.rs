@@ -1,5 +1,6 @@
 //! Rays traced on a device: `cl/ray_image.cl`, `cl/ray_trace.cl` and `cl/ray_spread.cl`.
 
+use super::tables::{BLOCK, FAN_WORDS, RAY_WORDS, SHEET_WORDS, images_len};
 use super::{RayOps, StoredRays};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
@@ -7,9 +8,8 @@ use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
 use crate::number::Real;
-use crate::ocl::{File, Plan};
+use crate::ocl::Plan;
 use crate::reduction::Chunks;
-use crate::sparse::{BLOCK, FAN_WORDS, RAY_WORDS, SHEET_WORDS, images_len};
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
@@ -44,10 +44,12 @@ kernels! {
         y: in_real[pixels * angles * columns], partial: out_real[held * side * side]);
 }
 
-pub(in crate::backend) static FILES: &[&File] = &[&ray_image::FILE, &ray_trace::FILE, &ray_spread::FILE];
+#[cfg(any(test, feature = "tuner"))]
+pub(in crate::backend) static FILES: &[&crate::ocl::File] =
+    &[&ray_image::FILE, &ray_trace::FILE, &ray_spread::FILE];
 
 /// Neighbouring rays of an angle that a group of `trace_rays` takes, `BREADTH` of `cl/ray_trace.cl` if it has as many items.
-const RAYS_AT_ONCE: usize = 32;
+const NEIGHBOURS: usize = 32;
 
 impl OpenCl {
     /// The kernel of `copy_image` or `add_sheets`, which any group size will do for.
@@ -64,10 +66,10 @@ impl OpenCl {
         let chunk = Chunks::of(n).chunk;
         let found = self.parameters(run, &LaunchQuery { case, n, chunk, shared: 1, longest: 0, columns: 1 });
         let common = Common { registers: found.registers, ..self.common::<T>(run, found.work_group, 1) };
-        let breadth = common.work_group.min(RAYS_AT_ONCE);
+        let breadth = common.work_group.min(NEIGHBOURS);
         let angles = rays.angles.div_ceil(common.work_group / breadth);
         let kernel = ray_trace::trace_rays::prepare(&self.context, common, &ray_trace::Options {})?;
-        Ok(Plan { kernel, groups: rays.pixels.div_ceil(RAYS_AT_ONCE) * angles, share: RAYS_AT_ONCE })
+        Ok(Plan { kernel, groups: rays.pixels.div_ceil(NEIGHBOURS) * angles, share: NEIGHBOURS })
     }
 
     /// A group for each tile of a sheet; `groups` are those of one sheet.

@@ -6,8 +6,9 @@
 //!
 //! # Sums
 //!
-//! `A x` adds up the lines of a ray in blocks of [`BLOCK`], those of a block in `T`: `x[low]`, and apart from it
-//! `f (x[low + 1] - x[low])`. Blocks are added in the wide sum.
+//! `A x` adds up the lines of a ray in blocks of [`BLOCK`], which begin at multiples of [`BLOCK`]. A slab of the image that begins
+//! at such a line has the same blocks. Lines of a block are added in `T`: `x[low]`, and apart from it `f (x[low + 1] - x[low])`.
+//! Blocks are added in the wide sum.
 //!
 //! `A'y` adds up a sheet of angles in `T`: angle by angle, and the rays of an angle by classes. Class `c` of `K` holds the rays
 //! `c, c + K, ...`; `K` is so large that no two of them have the same `low` on a line. Each pixel has two sums: of the rays whose
@@ -16,8 +17,9 @@
 
 use crate::number::Real;
 use crate::threads;
+use crate::tuning::RAYS_AT_ONCE;
 
-/// Lines of a ray that are added before the wide sum takes them, `BLOCK` of `cl/ray_trace.cl`.
+/// Lines of a block, `BLOCK` of `cl/ray_trace.cl`.
 pub(crate) const BLOCK: usize = 8;
 /// Words of a ray: start and slope, the low word first.
 pub(crate) const RAY_WORDS: usize = 4;
@@ -33,8 +35,6 @@ pub(crate) const MOST_PIXELS: usize = u16::MAX as usize;
 pub(crate) const MOST_RAYS: usize = 1 << 30;
 /// Most pixels of a line of a tile.
 const TILE_WIDTH: usize = 128;
-/// Rays that the items of a group follow at once on a device that has many of them.
-pub(crate) const TILE_RAYS: usize = 32;
 /// Most lines of a tile: an item holds the places of a ray on all of them.
 const TILE_LINES: usize = 16;
 /// Bytes of the sums of a tile: of a wide one, and of a narrow one, which leaves room for many groups on a compute unit of a GPU.
@@ -115,12 +115,12 @@ pub(crate) struct Tiles {
 
 impl Tiles {
     /// Tiles of an image of `side` by `side` pixels whose numbers have `bytes` bytes: small ones for small images, to keep a device busy.
-    /// If there is a `distance`, that of the rays of a class, they are so narrow that [`TILE_RAYS`] rays of a class meet one.
+    /// If there is a `distance`, that of the rays of a class, they are so narrow that [`RAYS_AT_ONCE`] rays of a class meet one.
     fn new(side: usize, bytes: usize, distance: Option<f64>) -> Self {
         let mut lines = if side * side < 1 << 16 { TILE_LINES / 4 } else { TILE_LINES };
         // Rays at a slope meet a tile with its diagonal.
         let narrow = |distance: f64| {
-            let diagonal = TILE_RAYS as f64 * distance;
+            let diagonal = RAYS_AT_ONCE as f64 * distance;
             (diagonal * diagonal - (lines * lines) as f64).max(0.0).sqrt() as usize
         };
         // No more than some 32 side by side: each tile has a word for each angle.
