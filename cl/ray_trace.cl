@@ -4,7 +4,7 @@
 #define BREADTH (WG < 32 ? WG : 32)
 #define ANGLES (WG / BREADTH)
 
-// Sum of `count` lines of a ray, the first of them at `place`: BLOCK lines, or those left behind the last whole block.
+// Sum of `count` lines of a ray, the first of them at `place`: BLOCK lines, or those before the first whole block or behind the last.
 static real_t block_sum(__global const real2_t* image, uint last, ulong place, ulong step, uint count)
 {
     real2_t pixel[BLOCK];
@@ -24,7 +24,8 @@ static real_t block_sum(__global const real2_t* image, uint last, ulong place, u
     return whole + share * (1 / RAY_ONE);
 }
 
-// Column `column` of y = A x for `share` neighbouring rays of each of some angles: an item follows a ray. Groups of several items take
+// Column `column` of y = A x for `share` neighbouring rays of each of some angles: an item follows a ray, in blocks of lines that
+// begin at multiples of BLOCK. Groups of several items take
 // several angles, because the rays of neighbouring angles read the same pixels.
 // Bytes: the rays, 2 side real_t of an image for each, which caches hold.
 __kernel GROUP
@@ -52,6 +53,12 @@ void trace_rays(uint pixels, uint angles, uint share, uint side, uint columns, u
         ulong place = ray.x + from * step + ((ulong)origin << 32);
         acc_t total = acc_real(0);
         uint line = from;
+        if (from % BLOCK > 0) {
+            const uint count = min(BLOCK - from % BLOCK, to - from);
+            total = acc_real(block_sum(pixel, last, place, step, count));
+            place += count * step;
+            line += count;
+        }
         for (; line + BLOCK <= to; line += BLOCK) {
             total = acc_add(total, acc_real(block_sum(pixel, last, place, step, BLOCK)));
             place += BLOCK * step;

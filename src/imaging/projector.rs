@@ -391,6 +391,39 @@ mod tests {
         }
     }
 
+    /// Slabs of an image that begin at multiples of eight lines have the blocks of the whole image.
+    #[test]
+    fn lines_are_added_in_blocks_that_begin_at_multiples_of_eight() {
+        for (scanner, grid) in scanners() {
+            let side = grid.side;
+            let x = noise(side * side, 5);
+            let pixel = |steep: bool, line: i64, place: i64| {
+                let inside = (0..side as i64).contains(&place);
+                let at = if steep { line * side as i64 + place } else { place * side as i64 + line };
+                if inside { x[at as usize] } else { 0.0 }
+            };
+            let sum_of = |ray: &Ray| {
+                let (mut total, mut block) = (0.0, [0.0, 0.0]);
+                for line in i64::from(ray.lines.0)..i64::from(ray.lines.1) {
+                    let place = ray.place(line);
+                    let [here, next] = [0, 1].map(|k| pixel(ray.steep(), line, (place >> 32) + k));
+                    block = [block[0] + here, block[1] + (place & (ONE - 1)) as f64 * (next - here)];
+                    if line % 8 == 7 || line + 1 == i64::from(ray.lines.1) {
+                        total += block[0] + block[1] / ONE as f64;
+                        block = [0.0, 0.0];
+                    }
+                }
+                ray.weight * total
+            };
+            let wanted: Vec<f64> = scanner.traced(grid).expect("rays near the image").iter().map(sum_of).collect();
+            let device = Device::host();
+            let traced = scanner.projector::<f64>(&device, grid).expect("a projector");
+            let mut y = Vector::zeros(&device, traced.rows()).expect("it fits");
+            traced.apply(&Vector::from_slice(&device, &x).expect("it fits"), &mut y).expect("a product");
+            assert_eq!(y.to_vec().expect("a read"), wanted, "{scanner:?} {grid:?}");
+        }
+    }
+
     #[test]
     fn no_two_rays_of_a_class_begin_in_one_pixel() {
         let mut random = Random::new(11);

@@ -81,7 +81,10 @@ fn trace<T: Real, A: Accumulator<T>>(rays: &HostRays<'_, T>, i: usize, images: &
     let image = if slope & 1 == 1 { upright } else { transposed };
     let unit = T::from_f64(1.0 / ONE as f64);
     let mut total = A::default();
-    for line in (first..last).step_by(BLOCK) {
+    let mut line = first;
+    while line < last {
+        // Blocks begin at multiples of their length.
+        let end = (line / BLOCK * BLOCK + BLOCK).min(last);
         let (mut whole, mut share) = (T::default(), T::default());
         let block = &image[line * pitch..];
         let mut add = |k: usize| {
@@ -91,12 +94,13 @@ fn trace<T: Real, A: Accumulator<T>>(rays: &HostRays<'_, T>, i: usize, images: &
             share = share + part * rise;
             place = place.wrapping_add(slope);
         };
-        if last - line >= BLOCK {
+        if end - line == BLOCK {
             (0..BLOCK).for_each(&mut add);
         } else {
-            (0..last - line).for_each(&mut add);
+            (0..end - line).for_each(&mut add);
         }
         total = total.add(A::from_real(whole + share * unit));
+        line = end;
     }
     A::from_real(rays.weights[i] * T::from_f64(ONE as f64)).mul(total).to_real()
 }
