@@ -64,6 +64,7 @@ mod htc;
 mod image;
 mod parts;
 mod phantom;
+mod pose;
 mod projected;
 mod projector;
 mod quality;

@@ -91,9 +91,9 @@ impl Phantom {
         let gains: Vec<f64> =
             (0..scanner.pixels).map(|_| libm::log((1.0 + noise.gain * random.normal()).max(0.1))).collect();
         let mut sinogram = Vec::with_capacity(scanner.rays());
-        for angle in 0..scanner.angles.len() {
+        for pose in scanner.poses() {
             for pixel in 0..scanner.pixels {
-                let (from, way) = scanner.ray(angle, pixel);
+                let (from, way) = pose.ray(scanner.bundle(), scanner.place_of(pixel as f64));
                 let exact: f64 = shapes.iter().map(|s| s.integral(from, way)).sum();
                 // The count's standard deviation is its root; the logarithm divides it by the count.
                 let deviation = libm::exp(0.5 * exact) / noise.photons.sqrt();

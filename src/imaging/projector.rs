@@ -291,8 +291,9 @@ impl Scanner {
 
     /// All rays in fixed point.
     fn traced(&self, grid: Grid) -> Result<Vec<Ray>> {
+        let (bundle, poses) = (self.bundle(), self.poses());
         let ray = |_, i: usize| {
-            let (from, way) = self.ray(i / self.pixels, i % self.pixels);
+            let (from, way) = poses[i / self.pixels].ray(bundle, self.place_of((i % self.pixels) as f64));
             let line = Line::new(from, way, grid);
             let furthest = line.other.abs() + line.start.abs();
             let finite = [furthest, line.slope, line.weight].iter().all(|number| number.is_finite());

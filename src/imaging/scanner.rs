@@ -1,6 +1,7 @@
 //! Scanners as data, and the matrix of a scan. Coordinates and the rule of integration stand in [`imaging`](crate::imaging).
 
 use super::angles::shares;
+use super::pose::{Bundle, Pose};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::solver::StopRule;
@@ -202,23 +203,31 @@ impl Scanner {
 
     /// The ray to a place between pixels.
     pub(super) fn ray_at(&self, angle: usize, place: f64) -> ([f64; 2], [f64; 2]) {
-        let turn = self.angles[angle].to_radians();
-        let (sin, cos) = (libm::sin(turn), libm::cos(turn));
-        let along = (place - 0.5 * (self.pixels as f64 - 1.0) + self.offset) * self.pitch;
+        self.pose(angle).ray(self.bundle(), self.place_of(place))
+    }
+
+    /// Rays of a view.
+    pub(super) fn bundle(&self) -> Bundle {
         match self.beam {
-            Beam::Parallel => ([along * cos, along * sin], [-sin, cos]),
-            Beam::Fan { source_origin, source_detector } => {
-                let from = [source_origin * sin, -source_origin * cos];
-                let way = [-source_detector * sin + along * cos, source_detector * cos + along * sin];
-                let length = (way[0] * way[0] + way[1] * way[1]).sqrt();
-                (from, [way[0] / length, way[1] / length])
-            }
-            Beam::Curved { source_origin, source_detector } => {
-                let from = [source_origin * sin, -source_origin * cos];
-                let angle = turn - along / source_detector;
-                (from, [-libm::sin(angle), libm::cos(angle)])
-            }
+            Beam::Parallel => Bundle::Parallel,
+            Beam::Fan { .. } => Bundle::Flat,
+            Beam::Curved { .. } => Bundle::Curved,
         }
+    }
+
+    /// Source and detector of a view.
+    fn pose(&self, view: usize) -> Pose {
+        Pose::at_angle(self.angles[view].to_radians(), self.beam.distances().unwrap_or([0.0, 1.0]))
+    }
+
+    /// Source and detector of each view.
+    pub(super) fn poses(&self) -> Vec<Pose> {
+        (0..self.angles.len()).map(|view| self.pose(view)).collect()
+    }
+
+    /// Place on the detector of a place between pixels, from the detector's place 0: what [`Pose::ray`] takes.
+    pub(super) fn place_of(&self, pixel: f64) -> f64 {
+        (pixel - 0.5 * (self.pixels as f64 - 1.0) + self.offset) * self.pitch
     }
 
     /// The matrix of the scan: row `angle * pixels + pixel` holds the weights of the image's pixels in that ray's
@@ -237,8 +246,10 @@ impl Scanner {
     fn matrix_here<T: Real>(&self, grid: Grid) -> Result<Csr<T>> {
         self.validate()?;
         grid.validate()?;
+        let (bundle, poses) = (self.bundle(), self.poses());
         Csr::from_rows(self.rays(), grid.side * grid.side, |row, entries| {
-            let (from, way) = self.ray(row / self.pixels, row % self.pixels);
+            let place = self.place_of((row % self.pixels) as f64);
+            let (from, way) = poses[row / self.pixels].ray(bundle, place);
             trace(from, way, grid, entries);
             entries.sort_unstable_by_key(|e| e.0);
         })

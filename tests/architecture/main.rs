@@ -179,7 +179,7 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
     (
         "imaging",
         &[
-            &["angles", "bad_pixels", "fields", "projected", "quality", "regularizer"],
+            &["angles", "bad_pixels", "fields", "pose", "projected", "quality", "regularizer"],
             &["count_files", "scanner"],
             &["edges", "geometry", "parts", "projector"],
             &["fbp", "scan"],
