@@ -17,7 +17,7 @@ use common::{Precision, Written, device_json, interrupt, merged, option, say, sh
 use options::Options;
 use problem::{Course, Problem, TURNED, from_matrix, from_scan};
 use residuum::imaging::{
-    BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+    BadPixel, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
 };
 use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
@@ -341,14 +341,9 @@ fn write_cuts(path: &Path, cuts: &[Segmentation]) -> Result<()> {
 
 /// The scanner as the solve takes it, cropped and binned.
 fn geometry(scanner: &Scanner) -> Value {
-    let (beam, distances) = match scanner.beam {
-        Beam::Parallel => ("parallel", None),
-        Beam::Fan { source_origin, source_detector } => ("fan", Some([source_origin, source_detector])),
-        Beam::Curved { source_origin, source_detector } => ("curved", Some([source_origin, source_detector])),
-        _ => ("other", None),
-    };
+    let distances = scanner.beam.distances();
     json!({
-        "beam": beam, "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
+        "beam": scanner.beam.to_string(), "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
         "pixels": scanner.pixels, "pitch": scanner.pitch, "offset": scanner.offset, "angles": scanner.angles,
     })
 }

@@ -341,7 +341,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, named: Option<Device>) -> Re
     let of_picture = 2 * (T::PRECISION.bytes() * side * side) as u64;
     let Read { scans, axis, assumed, repaired, bad_pixels, remarks, rest } =
         read(options, T::PRECISION.bytes(), of_picture)?;
-    if assumed && scans[0].scanner.beam != Beam::Parallel {
+    if assumed && !scans[0].scanner.beam.is_parallel() {
         let reason = "the angles of this fan are not given: --arc 360 for a full turn, --theta FILE for others";
         return Err(option("arc", reason));
     }

@@ -2,7 +2,7 @@
 
 use super::angles::shares;
 use super::scan::Scan;
-use super::scanner::{Beam, Scanner};
+use super::scanner::Scanner;
 use crate::error::{Error, Result};
 use crate::fourier::{Complex, Fourier};
 use crate::number::Real;
@@ -43,7 +43,7 @@ impl Scan {
         }
         let arc = shares(&self.scanner.angles, 360.0).1;
         if !self.shows_axis() {
-            let needed = if *beam == Beam::Parallel { "half a turn" } else { "a full turn" };
+            let needed = if beam.is_parallel() { "half a turn" } else { "a full turn" };
             let [from, to] = self.scanner.arc();
             return refuse(format!("angles from {from} to {to} do not show it, {needed} would: give it"));
         }
@@ -82,7 +82,7 @@ impl Scan {
         let Some([_, length]) = shares(&self.scanner.angles, 360.0).1 else { return true };
         // The angle after the last one of half a turn is the first one again.
         let step = length / (self.scanner.angles.len().max(2) - 1) as f64;
-        self.scanner.beam == Beam::Parallel && length + 1.5 * step >= 180.0
+        self.scanner.beam.is_parallel() && length + 1.5 * step >= 180.0
     }
 
     /// A copy whose rotation axis is seen at this place on the detector, in pixels from the middle of the first one.
@@ -105,7 +105,7 @@ pub(super) fn turns_the_other_way<T: Real>(scanner: &Scanner, readings: &[T]) ->
     /// The other way has to be so many times better.
     const BETTER: f64 = 4.0;
     let arc = shares(&scanner.angles, 360.0).1;
-    if scanner.beam == Beam::Parallel || arc.is_some() || scanner.pixels < FEWEST {
+    if scanner.beam.is_parallel() || arc.is_some() || scanner.pixels < FEWEST {
         return false;
     }
     let difference = |turned: bool| -> Result<f64> {
@@ -201,7 +201,7 @@ impl Level {
         let scanner = &self.scan.scanner;
         let (pixels, count) = (scanner.pixels, self.order.len());
         let offset = scanner.offset + scanner.axis() - place;
-        let centred = Scanner { angles: Vec::new(), offset, ..*scanner };
+        let centred = Scanner { offset, ..scanner.with_views(&[]) };
         let (mut differences, mut squares) = (0.0, 0.0);
         for k in 0..count {
             let row = self.row(k);
@@ -292,6 +292,7 @@ fn cubic(row: &[f64], place: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imaging::Beam;
     use crate::imaging::{Noise, Phantom};
 
     fn scanner(beam: Beam, offset: f64, pixels: usize, angles: Vec<f64>) -> Scanner {
@@ -318,12 +319,12 @@ mod tests {
             (Beam::Parallel, 300, turn(200, 360.0)),
             (Beam::Parallel, 300, turn(240, 240.0)),
             (Beam::Parallel, 300, turn(180, 180.0).iter().map(|angle| (angle + 200.0).rem_euclid(360.0)).collect()),
-            (fan, 320, turn(180, 360.0)),
+            (fan.clone(), 320, turn(180, 360.0)),
             (fan, 600, turn(91, -360.0)),
             (Beam::Curved { source_origin: 5.0, source_detector: 8.0 }, 320, turn(180, 360.0)),
         ] {
             for offset in [0.0, 0.035 * pixels as f64, -0.055 * pixels as f64] {
-                let given = scanner(beam, offset, pixels, angles.clone());
+                let given = scanner(beam.clone(), offset, pixels, angles.clone());
                 let noise = Noise { photons: 1e4, gain: 0.0, seed: 3 };
                 let scan = Phantom::plate().scan(&given, 2.0, noise).expect("a scan");
                 let found = scan.axis().expect("an axis");
@@ -344,7 +345,8 @@ mod tests {
             (fan, 64, turn(60, 180.0)),
             (Beam::Parallel, 8, turn(30, 180.0)),
         ] {
-            let scan = Phantom::plate().scan(&scanner(beam, 0.0, pixels, angles), 2.0, noise).expect("a scan");
+            let scan =
+                Phantom::plate().scan(&scanner(beam.clone(), 0.0, pixels, angles), 2.0, noise).expect("a scan");
             assert!(matches!(scan.axis(), Err(Error::Option { name: "axis", .. })), "{beam:?}");
         }
         for angles in [turn(30, 180.0), turn(30, 360.0), vec![3.0]] {

@@ -97,7 +97,7 @@ mod tests {
             (Beam::Fan { source_origin: 4.0, source_detector: 6.0 }, 30.0),
         ] {
             let angles = (0..61).map(|k| 20.0 + arc * f64::from(k) / 61.0).collect();
-            let scanner = Scanner { beam, pixels: 400, pitch: 0.01, offset: 0.7, angles };
+            let scanner = Scanner { beam: beam.clone(), pixels: 400, pitch: 0.01, offset: 0.7, angles };
             for (photons, within) in [(f64::INFINITY, 2e-3), (1e5, 4e-3)] {
                 let scan = phantom.scan(&scanner, 2.0, Noise { photons, gain: 0.0, seed: 5 }).expect("a scan");
                 let found = Disc::of_shadow(&scan).expect("a disc");

@@ -369,7 +369,7 @@ struct Sharing {
 impl Sharing {
     /// `sides` are those of a detector whose rays beyond the short one are read once in a full turn.
     fn new(scanner: &Scanner, sides: Option<Sides>) -> Self {
-        let half = scanner.beam == Beam::Parallel && sides.is_none();
+        let half = scanner.beam.is_parallel() && sides.is_none();
         let (shares, arc) = shares(&scanner.angles, if half { 180.0 } else { 360.0 });
         let mut sharing = Self { shares, arc, sides, of_readings: Vec::new() };
         let row = |k: usize| (0..scanner.pixels).map(move |pixel| (k, pixel as f64));
@@ -388,7 +388,7 @@ impl Sharing {
         if let Some(sides) = self.sides {
             return share * libm::cos(aside) * seen_once(&sides, scanner, place);
         }
-        if scanner.beam == Beam::Parallel {
+        if scanner.beam.is_parallel() {
             return share;
         }
         let (angle, cosine) = (scanner.angles[k], libm::cos(aside));
@@ -480,10 +480,10 @@ mod tests {
             ),
             (
                 "curved half fan",
-                Scanner { pixels: 150, offset: 55.0, beam: curved, ..fan(angles(480, 0.0, 360.0)) },
+                Scanner { pixels: 150, offset: 55.0, beam: curved.clone(), ..fan(angles(480, 0.0, 360.0)) },
             ),
-            ("curved", Scanner { beam: curved, ..fan(angles(480, 33.0, 360.0)) }),
-            ("curved short arc", Scanner { beam: curved, ..fan(angles(280, 5.0, 215.0)) }),
+            ("curved", Scanner { beam: curved.clone(), ..fan(angles(480, 33.0, 360.0)) }),
+            ("curved short arc", Scanner { beam: curved.clone(), ..fan(angles(280, 5.0, 215.0)) }),
         ] {
             let [correlation, brightness] = quality(&scanner);
             assert!(correlation > 0.955, "{name}: {correlation}");
@@ -545,7 +545,7 @@ mod tests {
             ("parallel", parallel.clone()),
             ("fan", fan.clone()),
             ("short arc", Scanner { angles: angles(280, 5.0, 225.0), ..fan.clone() }),
-            ("curved", Scanner { beam: curved, ..fan.clone() }),
+            ("curved", Scanner { beam: curved.clone(), ..fan.clone() }),
         ] {
             let [error, mean] = errors(&scanner, &wide);
             assert!(error < 0.1 && mean.abs() < 0.07, "{name}: {error} {mean}");

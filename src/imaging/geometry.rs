@@ -68,8 +68,8 @@ struct Text {
 impl Geometry {
     /// The geometry of a scanner, with all its angles.
     pub fn of(scanner: &Scanner) -> Self {
-        let Scanner { beam, pitch, offset, ref angles, .. } = *scanner;
-        Self { beam, angles: Angles::List(angles.clone()), pitch, offset }
+        let Scanner { beam, pitch, offset, angles, .. } = scanner.clone();
+        Self { beam, angles: Angles::List(angles), pitch, offset }
     }
 
     /// A copy with these angles.
@@ -98,7 +98,7 @@ impl Geometry {
                 angles.clone()
             }
         };
-        let scanner = Scanner { beam: self.beam, pixels, pitch: self.pitch, offset: self.offset, angles };
+        let scanner = Scanner { beam: self.beam.clone(), pixels, pitch: self.pitch, offset: self.offset, angles };
         scanner.validate()?;
         Ok(scanner)
     }
@@ -161,18 +161,13 @@ impl Geometry {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let distances = self.beam.distances();
-        let beam = match self.beam {
-            Beam::Parallel => "parallel",
-            Beam::Fan { .. } => "fan",
-            Beam::Curved { .. } => "curved",
-        };
         let (start, arc, angles) = match &self.angles {
             Angles::Arc(arc) => (None, Some(*arc), None),
             Angles::ArcFrom { start, arc } => (Some(*start), Some(*arc), None),
             Angles::List(angles) => (None, None, Some(angles.clone())),
         };
         let text = Text {
-            beam: beam.into(),
+            beam: self.beam.to_string(),
             source_origin: distances.map(|distances| distances[0]),
             source_detector: distances.map(|distances| distances[1]),
             pitch: self.pitch,

@@ -159,9 +159,8 @@ impl Scan {
     /// Keeps these rows of the sinogram.
     fn with_rows(&self, kept: Vec<usize>) -> Result<Self> {
         let pixels = self.scanner.pixels;
-        let angles = kept.iter().map(|k| self.scanner.angles[*k]).collect();
         let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
-        Ok(Self::new(Scanner { angles, ..self.scanner.clone() }, sinogram)?.with_field(self.field))
+        Ok(Self::new(self.scanner.with_views(&kept), sinogram)?.with_field(self.field))
     }
 
     /// Takes the background out: readings of rays that met nothing, which a source brighter or darker than it was taken for moves off 0.

@@ -1,5 +1,7 @@
 //! Scanners as data, and the matrix of a scan. Coordinates and the rule of integration stand in [`imaging`](crate::imaging).
 
+use std::fmt::{Display, Formatter, Result as FmtResult};
+
 use super::angles::shares;
 use super::pose::{Bundle, Pose};
 use crate::error::{Error, Result};
@@ -8,7 +10,7 @@ use crate::solver::StopRule;
 use crate::sparse::Csr;
 
 /// Course of the rays.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Beam {
     /// Parallel rays, one per detector pixel.
@@ -30,14 +32,30 @@ pub enum Beam {
 }
 
 impl Beam {
+    /// Tells if rays are parallel.
+    pub fn is_parallel(&self) -> bool {
+        *self == Self::Parallel
+    }
+
     /// Distances from the source to the rotation centre and to the detector, if there is one.
-    pub(super) fn distances(&self) -> Option<[f64; 2]> {
+    pub fn distances(&self) -> Option<[f64; 2]> {
         match *self {
             Self::Parallel => None,
             Self::Fan { source_origin, source_detector } | Self::Curved { source_origin, source_detector } => {
                 Some([source_origin, source_detector])
             }
         }
+    }
+}
+
+/// The name in files and options: `parallel`, `fan`, `curved`.
+impl Display for Beam {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(match self {
+            Self::Parallel => "parallel",
+            Self::Fan { .. } => "fan",
+            Self::Curved { .. } => "curved",
+        })
     }
 }
 
@@ -110,7 +128,7 @@ impl Scanner {
     /// Tells if no angles are missing: half a turn of a parallel beam, a full one of a fan, without a gap of more than three times the
     /// median step.
     pub fn sees_all(&self) -> bool {
-        let period = if self.beam == Beam::Parallel { 180.0 } else { 360.0 };
+        let period = if self.beam.is_parallel() { 180.0 } else { 360.0 };
         shares(&self.angles, period).1.is_none()
     }
 
@@ -124,7 +142,7 @@ impl Scanner {
             // An angle stands for a step.
             Some([_, length]) => length * (1.0 + 1.0 / (self.angles.len().max(2) - 1) as f64),
         };
-        let half = self.beam == Beam::Parallel && self.sees_all();
+        let half = self.beam.is_parallel() && self.sees_all();
         [if half { covered.max(180.0) } else { covered }, needed]
     }
 
@@ -137,6 +155,11 @@ impl Scanner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The scanner of these views alone.
+    pub(super) fn with_views(&self, kept: &[usize]) -> Self {
+        Self { angles: kept.iter().map(|k| self.angles[*k]).collect(), ..self.clone() }
     }
 
     /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a

@@ -283,11 +283,8 @@ impl<T: Real> System<T> {
 
 /// The scanner of each subset of the angles.
 fn parts(scanner: &Scanner, count: usize) -> Vec<Scanner> {
-    let part = |k: usize| Scanner {
-        angles: scanner.angles.iter().skip(k).step_by(count).copied().collect(),
-        ..scanner.clone()
-    };
-    (0..count).map(part).collect()
+    let views = |k: usize| (k..scanner.angles.len()).step_by(count).collect::<Vec<_>>();
+    (0..count).map(|k| scanner.with_views(&views(k))).collect()
 }
 
 fn stored<T: Real>(

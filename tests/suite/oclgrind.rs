@@ -316,7 +316,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         offset: 0.3,
         angles: vec![10.0, 50.0, 80.0],
     };
-    for beam in [Beam::Parallel, scanner.beam] {
+    for beam in [Beam::Parallel, scanner.beam.clone()] {
         let scanner = Scanner { beam, ..scanner.clone() };
         let mut fbp = Fbp::<T>::new(device, &scanner, Grid { side: 11, pixel: 1.0 }, Filter::Hann).unwrap();
         found.push(bits(&fbp.reconstruct(&noise::<T>(27, 12)).unwrap()));
