@@ -149,7 +149,7 @@ pub(crate) struct Options {
     pub(crate) bin: Option<usize>,
 
     /// Beam of a scan whose file does not say it: parallel, fan (a flat detector), curved (a detector on a circle about the source), or a file
-    /// of the whole geometry (.toml, as --save-geometry writes it) [default: parallel]
+    /// of the whole geometry (.toml, as --save-geometry writes it; it may name source and detector of each view) [default: parallel]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) geometry: Option<String>,
     /// Angles: this many degrees, evenly divided, anticlockwise from --start; negative for clockwise [default: those of the file, else 180 of a

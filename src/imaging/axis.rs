@@ -36,6 +36,7 @@ impl Scan {
     /// tomography", Opt. Express 22(16), 2014, with windows that fade out instead of overlapping halves; P. R. Edholm, R. M. Lewitt and B.
     /// Lindholm, "Novel properties of the Fourier decomposition of the sinogram", Proc. SPIE 671, 1986.
     pub fn axis(&self) -> Result<f64> {
+        self.scanner.check_regular("axis")?;
         let refuse = |reason: String| Err(Error::Option { name: "axis", reason });
         let Scanner { pixels, beam, .. } = &self.scanner;
         if *pixels < FEWEST {
@@ -79,6 +80,9 @@ impl Scan {
 
     /// Tells if the angles show the rotation axis, so that [`Scan::axis`] may find it: half a turn of a parallel beam, a full one of a fan.
     pub fn shows_axis(&self) -> bool {
+        if self.scanner.check_regular("axis").is_err() {
+            return false;
+        }
         let Some([_, length]) = shares(&self.scanner.angles, 360.0).1 else { return true };
         // The angle after the last one of half a turn is the first one again.
         let step = length / (self.scanner.angles.len().max(2) - 1) as f64;
@@ -104,6 +108,9 @@ pub(super) fn turns_the_other_way<T: Real>(scanner: &Scanner, readings: &[T]) ->
     const SMALL: f64 = 1e-3;
     /// The other way has to be so many times better.
     const BETTER: f64 = 4.0;
+    if scanner.check_regular("axis").is_err() {
+        return false;
+    }
     let arc = shares(&scanner.angles, 360.0).1;
     if scanner.beam.is_parallel() || arc.is_some() || scanner.pixels < FEWEST {
         return false;

@@ -172,6 +172,7 @@ impl<T: Real> Fbp<T> {
 
     fn set_up_here(device: &Device, scanner: &Scanner, grid: Grid, filter: Filter) -> Result<Self> {
         scanner.validate()?;
+        scanner.check_regular("method")?;
         grid.validate()?;
         scanner.check_source(grid)?;
         let (side, flattening) = (grid.side, flattening(scanner));

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::scan::Scan;
-use super::scanner::Scanner;
+use super::scanner::{Beam, Scanner};
 use crate::error::{Error, Result};
 
 /// Part of a scan that runs the other way than its geometry says.
@@ -61,11 +61,13 @@ impl Scanner {
     /// The scanner of flipped readings. The axis is seen by the same pixel as before, which has another number if pixels are reversed.
     pub fn flipped(self, flip: Flip) -> Self {
         let offset = if flip.reverses_pixels() { -self.offset } else { self.offset };
-        let angles = match flip {
-            Flip::Pixels => self.angles,
-            Flip::Angles | Flip::Picture => self.angles.iter().map(|angle| -angle).collect(),
+        let turns = flip != Flip::Pixels;
+        let beam = match self.beam {
+            Beam::Vectors(vectors) if turns => Beam::Vectors(vectors.turned()),
+            other => other,
         };
-        Self { offset, angles, ..self }
+        let angles = if turns { self.angles.iter().map(|angle| -angle).collect() } else { self.angles };
+        Self { beam, offset, angles, ..self }
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::angles::in_degrees;
 use super::scanner::{Beam, Scanner};
+use super::vectors::Vectors;
 use crate::error::{Error, Result, same_length};
 use crate::files::{file_error, read_text, write_atomically};
 
@@ -55,7 +56,7 @@ struct Text {
     beam: String,
     source_origin: Option<f64>,
     source_detector: Option<f64>,
-    pitch: f64,
+    pitch: Option<f64>,
     #[serde(default)]
     offset: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +64,17 @@ struct Text {
     arc: Option<f64>,
     angles: Option<Vec<f64>>,
     angle_unit: Option<String>,
+    vectors: Option<Rows>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel: Option<bool>,
+}
+
+/// Vectors of views in a file: their numbers, or another file.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Rows {
+    Numbers(Vec<[f64; 6]>),
+    File(String),
 }
 
 impl Geometry {
@@ -82,6 +94,13 @@ impl Geometry {
     /// # Errors
     /// [`Error::Shape`] for a list of another number of angles; as [`Scanner::validate`].
     pub fn scanner(&self, projections: usize, pixels: usize) -> Result<Scanner> {
+        if let Beam::Vectors(vectors) = &self.beam {
+            same_length("views of the geometry against projections", projections, vectors.rows().len())?;
+            let scanner = Scanner::of_vectors(vectors.clone(), pixels)?;
+            let scanner = Scanner { pitch: self.pitch, offset: self.offset, ..scanner };
+            scanner.validate()?;
+            return Ok(scanner);
+        }
         let angles = match &self.angles {
             Angles::Arc(arc) => (0..projections).map(|k| arc * k as f64 / projections as f64).collect(),
             Angles::List(angles) if angles.len() != projections && angles.len() == pixels => {
@@ -116,6 +135,15 @@ impl Geometry {
     /// # angle_unit = "degrees"   # of these angles, or "radians"; asked for if they look like radians
     /// ```
     ///
+    /// With `beam = "vectors"` six numbers stand for each view, see [`Vectors`]:
+    ///
+    /// ```toml
+    /// beam = "vectors"
+    /// vectors = "poses.csv"      # a text or an array of NumPy, beside this file; or the numbers: [[4.0, 0.0, -2.0, 0.0, 0.0, 0.1], ...]
+    /// parallel = false           # true: the first two numbers are a direction; false without it
+    /// offset = 0.0               # of the detectors' middles, in pixels; 0 without it
+    /// ```
+    ///
     /// # Errors
     /// [`Error::File`]; [`Error::Format`] for text that is no such file, with the line or the field that is missing.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
@@ -127,6 +155,16 @@ impl Geometry {
             let line = line.map_or_else(String::new, |line| format!("line {line}: "));
             refuse(format!("{line}{}", e.message()))
         })?;
+        if text.beam == "vectors" {
+            return of_vectors(path, text);
+        }
+        if text.vectors.is_some() || text.parallel.is_some() {
+            return Err(refuse(format!(
+                "`vectors` and `parallel` go with beam = \"vectors\", not with {}",
+                text.beam
+            )));
+        }
+        let pitch = text.pitch.ok_or_else(|| refuse("missing field `pitch`".into()))?;
         let beam = match (&*text.beam, text.source_origin, text.source_detector) {
             ("parallel", None, None) => Beam::Parallel,
             ("parallel", ..) => return Err(refuse("a parallel beam has no source at a distance".into())),
@@ -136,7 +174,7 @@ impl Geometry {
             }
             ("fan" | "curved", None, _) => return Err(refuse("missing field `source_origin`".into())),
             ("fan" | "curved", _, None) => return Err(refuse("missing field `source_detector`".into())),
-            (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved"))),
+            (other, ..) => return Err(refuse(format!("beam '{other}' is none of parallel, fan, curved, vectors"))),
         };
         if text.arc.is_some() && text.angle_unit.is_some() {
             return Err(refuse("`arc` is in degrees: `angle_unit` is that of `angles`".into()));
@@ -151,7 +189,7 @@ impl Geometry {
             (None, None) => return Err(refuse("missing field `arc`, or `angles`".into())),
             (Some(_), Some(_)) => return Err(refuse("`arc` and `angles`: one of them".into())),
         };
-        Ok(Self { beam, angles, pitch: text.pitch, offset: text.offset })
+        Ok(Self { beam, angles, pitch, offset: text.offset })
     }
 
     /// Writes a file that [`Geometry::read`] reads back, bit for bit.
@@ -161,7 +199,10 @@ impl Geometry {
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let distances = self.beam.distances();
+        let vectors = if let Beam::Vectors(vectors) = &self.beam { Some(vectors) } else { None };
         let (start, arc, angles) = match &self.angles {
+            // They follow from the vectors.
+            _ if vectors.is_some() => (None, None, None),
             Angles::Arc(arc) => (None, Some(*arc), None),
             Angles::ArcFrom { start, arc } => (Some(*start), Some(*arc), None),
             Angles::List(angles) => (None, None, Some(angles.clone())),
@@ -170,19 +211,46 @@ impl Geometry {
             beam: self.beam.to_string(),
             source_origin: distances.map(|distances| distances[0]),
             source_detector: distances.map(|distances| distances[1]),
-            pitch: self.pitch,
+            pitch: Some(self.pitch),
             offset: self.offset,
             start,
             arc,
             // Few angles may look like radians.
             angle_unit: angles.is_some().then(|| "degrees".into()),
             angles,
+            vectors: vectors.map(|vectors| Rows::Numbers(vectors.rows().to_vec())),
+            parallel: vectors.map(Vectors::are_parallel),
         };
         let refuse =
             |e: toml::ser::Error| Error::Format { what: path.display().to_string(), reason: e.to_string() };
         let text = toml::to_string(&text).map_err(refuse)?;
         write_atomically(path, |file| std::io::Write::write_all(file, text.as_bytes()))
     }
+}
+
+/// The geometry of a file whose views are named by vectors.
+fn of_vectors(path: &Path, text: Text) -> Result<Geometry> {
+    let refuse = |reason: &str| Error::Format { what: path.display().to_string(), reason: reason.into() };
+    let others = [
+        ("source_origin", text.source_origin.is_some()),
+        ("source_detector", text.source_detector.is_some()),
+        ("start", text.start.is_some()),
+        ("arc", text.arc.is_some()),
+        ("angles", text.angles.is_some()),
+        ("angle_unit", text.angle_unit.is_some()),
+    ];
+    if let Some((name, _)) = others.iter().find(|(_, given)| *given) {
+        return Err(refuse(&format!("`{name}` does not go with beam = \"vectors\"")));
+    }
+    let are_parallel = text.parallel.unwrap_or(false);
+    let vectors = match text.vectors {
+        None => return Err(refuse("missing field `vectors`")),
+        Some(Rows::Numbers(rows)) => Vectors::new(are_parallel, rows)?,
+        // Beside this file, unless it is a whole path.
+        Some(Rows::File(name)) => Vectors::read(path.with_file_name(name), are_parallel)?,
+    };
+    let angles = Angles::List(vectors.angles());
+    Ok(Geometry { beam: Beam::Vectors(vectors), angles, pitch: text.pitch.unwrap_or(1.0), offset: text.offset })
 }
 
 #[cfg(test)]

@@ -77,6 +77,7 @@ mod scan_files;
 mod scanner;
 mod segment;
 mod system;
+mod vectors;
 
 pub use angles::{AngleUnit, read_angles};
 pub use bad_pixels::{BadPixel, BadPixels, Fault};
@@ -100,3 +101,4 @@ pub use scan::Scan;
 pub use scanner::{Beam, Grid, Scanner};
 pub use segment::Segmentation;
 pub use system::System;
+pub use vectors::Vectors;

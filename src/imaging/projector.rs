@@ -310,7 +310,7 @@ impl Scanner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imaging::Beam;
+    use crate::imaging::{Beam, Vectors};
     use crate::operator::adjoint_error;
     use crate::sparse::gallery::Random;
     use crate::vector::Vector;
@@ -337,7 +337,14 @@ mod tests {
         let fan = |origin: f64, detector: f64| Beam::Fan { source_origin: origin, source_detector: detector };
         let angles: Vec<f64> = (0..13).map(|k| f64::from(k) * 29.0 - 40.0).collect();
         let scanner = |beam, pixels, pitch| Scanner { beam, pixels, pitch, offset: 0.4, angles: angles.clone() };
+        // A source on an ellipse, and a detector that is tilted.
+        let view = |angle: &f64| {
+            let (sin, cos) = angle.to_radians().sin_cos();
+            [40.0 * sin, -33.0 * cos, -20.0 * sin, 20.0 * cos, 0.9 * cos - 0.2 * sin, 0.9 * sin + 0.2 * cos]
+        };
+        let vectors = Vectors::from_sources(angles.iter().map(view).collect()).expect("views");
         [
+            (Scanner::of_vectors(vectors, 90).expect("a scanner"), 40),
             (scanner(Beam::Parallel, 9, 5.0), 1),
             (scanner(Beam::Parallel, 40, 0.9), 7),
             (scanner(fan(29.2, 60.0), 70, 1.7), 40),
@@ -460,7 +467,7 @@ mod tests {
 
     #[test]
     fn products_of_one_projector_run_side_by_side() {
-        let (scanner, grid) = scanners().remove(2);
+        let (scanner, grid) = scanners().remove(3);
         for device in Device::select_all("").expect("the host at least") {
             let traced = scanner.projector::<f32>(&device, grid).expect("a projector");
             let x = Vector::filled(&device, traced.cols(), 1.0f32).expect("it fits");
@@ -479,7 +486,7 @@ mod tests {
 
     #[test]
     fn rays_that_miss_the_image_give_zeros() {
-        let (scanner, grid) = scanners().remove(1);
+        let (scanner, grid) = scanners().remove(2);
         let beside = Scanner { offset: 1e5, ..scanner };
         for device in Device::select_all("").expect("the host at least") {
             let traced = beside.projector::<f32>(&device, grid).expect("a projector");
@@ -514,7 +521,7 @@ mod tests {
     #[test]
     fn scanners_that_cannot_be_traced_are_refused() {
         let (device, grid) = (Device::host(), Grid { side: 40, pixel: 1.0 });
-        let good = scanners().remove(2).0;
+        let good = scanners().remove(3).0;
         let within = Beam::Fan { source_origin: 28.0, source_detector: 60.0 };
         for bad in [
             Scanner { beam: within, ..good.clone() },

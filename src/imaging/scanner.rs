@@ -4,6 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::angles::shares;
 use super::pose::{Bundle, Pose};
+use super::vectors::Vectors;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::solver::StopRule;
@@ -29,18 +30,24 @@ pub enum Beam {
         /// Distance from source to detector.
         source_detector: f64,
     },
+    /// Source and detector of each view by vectors: see [`Scanner::of_vectors`].
+    Vectors(Vectors),
 }
 
 impl Beam {
     /// Tells if rays are parallel.
     pub fn is_parallel(&self) -> bool {
-        *self == Self::Parallel
+        match self {
+            Self::Parallel => true,
+            Self::Fan { .. } | Self::Curved { .. } => false,
+            Self::Vectors(vectors) => vectors.are_parallel(),
+        }
     }
 
-    /// Distances from the source to the rotation centre and to the detector, if there is one.
+    /// Distances from the source to the rotation centre and to the detector, if they are the same in all views.
     pub fn distances(&self) -> Option<[f64; 2]> {
         match *self {
-            Self::Parallel => None,
+            Self::Parallel | Self::Vectors(_) => None,
             Self::Fan { source_origin, source_detector } | Self::Curved { source_origin, source_detector } => {
                 Some([source_origin, source_detector])
             }
@@ -48,13 +55,14 @@ impl Beam {
     }
 }
 
-/// The name in files and options: `parallel`, `fan`, `curved`.
+/// The name in files and options: `parallel`, `fan`, `curved`, `vectors`.
 impl Display for Beam {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         f.write_str(match self {
             Self::Parallel => "parallel",
             Self::Fan { .. } => "fan",
             Self::Curved { .. } => "curved",
+            Self::Vectors(_) => "vectors",
         })
     }
 }
@@ -66,11 +74,11 @@ pub struct Scanner {
     pub beam: Beam,
     /// Detector pixels of one projection.
     pub pixels: usize,
-    /// Distance between pixel centres on the detector.
+    /// Distance between pixel centres on the detector; of vectors, in steps of theirs: 1, or more if pixels were binned.
     pub pitch: f64,
     /// Shift of the detector's middle along the detector, in pixels.
     pub offset: f64,
-    /// Angle of each projection in degrees, anticlockwise.
+    /// Angle of each projection in degrees, anticlockwise. Of vectors, what follows from them.
     pub angles: Vec<f64>,
 }
 
@@ -95,6 +103,27 @@ per_number! {
 }
 
 impl Scanner {
+    /// The scanner of views that vectors name, with so many detector pixels. Filtered back-projection and the search for the axis do not
+    /// take it; all methods that iterate do.
+    ///
+    /// # Errors
+    /// As [`Scanner::validate`].
+    pub fn of_vectors(vectors: Vectors, pixels: usize) -> Result<Self> {
+        let angles = vectors.angles();
+        let scanner = Self { beam: Beam::Vectors(vectors), pixels, pitch: 1.0, offset: 0.0, angles };
+        scanner.validate()?;
+        Ok(scanner)
+    }
+
+    /// Fails if vectors name the views: for what needs distances and angles.
+    pub(super) fn check_regular(&self, name: &'static str) -> Result<()> {
+        if let Beam::Vectors(_) = self.beam {
+            let reason = "views by vectors have no common axis, distance or angle, which this needs";
+            return Err(Error::Option { name, reason: reason.into() });
+        }
+        Ok(())
+    }
+
     /// Number of rays: rows of the matrix.
     pub fn rays(&self) -> usize {
         self.angles.len() * self.pixels
@@ -104,6 +133,9 @@ impl Scanner {
     /// [`offset`](Self::offset) is not 0 does not cover all of that square in each projection.
     pub fn field(&self) -> f64 {
         let width = self.pixels as f64 * self.pitch;
+        if let Beam::Vectors(vectors) = &self.beam {
+            return width * vectors.pitch_at_origin();
+        }
         match self.beam.distances() {
             None => width,
             Some([source_origin, source_detector]) => width * source_origin / source_detector,
@@ -148,18 +180,27 @@ impl Scanner {
 
     /// Fails on a source within a pixel of the image.
     pub(super) fn check_source(&self, grid: Grid) -> Result<()> {
-        match self.beam.distances() {
-            Some([source_origin, _]) if source_origin <= grid.rim() => {
-                let reason = format!("{source_origin} puts the source within a pixel of the image");
-                Err(Error::Option { name: "source_origin", reason })
+        let (name, nearest) = match &self.beam {
+            Beam::Parallel => return Ok(()),
+            Beam::Fan { source_origin, .. } | Beam::Curved { source_origin, .. } => {
+                ("source_origin", *source_origin)
             }
-            _ => Ok(()),
+            Beam::Vectors(vectors) => ("vectors", vectors.nearest_source()),
+        };
+        if nearest <= grid.rim() {
+            let reason = format!("{nearest} puts the source within a pixel of the image");
+            return Err(Error::Option { name, reason });
         }
+        Ok(())
     }
 
     /// The scanner of these views alone.
     pub(super) fn with_views(&self, kept: &[usize]) -> Self {
-        Self { angles: kept.iter().map(|k| self.angles[*k]).collect(), ..self.clone() }
+        let beam = match &self.beam {
+            Beam::Vectors(vectors) => Beam::Vectors(vectors.select(kept)),
+            regular => regular.clone(),
+        };
+        Self { beam, angles: kept.iter().map(|k| self.angles[*k]).collect(), ..*self }
     }
 
     /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a
@@ -197,6 +238,12 @@ impl Scanner {
         if let Some(angle) = self.angles.iter().find(|a| !a.is_finite()) {
             return Err(Error::Option { name: "angles", reason: format!("{angle} is no angle") });
         }
+        if let Beam::Vectors(vectors) = &self.beam
+            && vectors.rows().len() != self.angles.len()
+        {
+            let reason = format!("{} views for {} angles", vectors.rows().len(), self.angles.len());
+            return Err(Error::Option { name: "vectors", reason });
+        }
         if !self.offset.is_finite() {
             return Err(Error::Option { name: "offset", reason: "not a number".into() });
         }
@@ -216,6 +263,8 @@ impl Scanner {
             Beam::Parallel => 0.0,
             Beam::Fan { source_detector, .. } => libm::atan(along / source_detector),
             Beam::Curved { source_detector, .. } => along / source_detector,
+            // The widest view counts.
+            Beam::Vectors(ref vectors) => vectors.widest(along),
         }
     }
 
@@ -235,11 +284,16 @@ impl Scanner {
             Beam::Parallel => Bundle::Parallel,
             Beam::Fan { .. } => Bundle::Flat,
             Beam::Curved { .. } => Bundle::Curved,
+            Beam::Vectors(ref vectors) if vectors.are_parallel() => Bundle::Parallel,
+            Beam::Vectors(_) => Bundle::Flat,
         }
     }
 
     /// Source and detector of a view.
     fn pose(&self, view: usize) -> Pose {
+        if let Beam::Vectors(vectors) = &self.beam {
+            return vectors.pose(view);
+        }
         Pose::at_angle(self.angles[view].to_radians(), self.beam.distances().unwrap_or([0.0, 1.0]))
     }
 

@@ -84,10 +84,34 @@ const LONGEST_TEXT: u64 = 1 << 26;
 /// [`Error::File`]; [`Error::Format`] for what is no such list, with the line; as [`npy::read`] and [`matrix_market::read_vector`].
 pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
     if FileKind::of(path)?.is_some() {
-        return Ok(
-            Readers::<f64>::pick(path, "numbers, one a line of text, or", |readers| readers.array)?(path)?.data
-        );
+        return Ok(array_of(path)?.data);
     }
+    numbers_of_text(path, 1)
+}
+
+/// Reads a table of numbers, row after row: a text of `columns` numbers a line, with blanks, commas or semicolons between them, or an
+/// array of `rows x columns`, in the forms that [`read_numbers`] reads.
+///
+/// # Errors
+/// As [`read_numbers`]; [`Error::Format`] for a line, or an array, with another number of columns.
+pub fn read_table(path: &Path, columns: usize) -> Result<Vec<f64>> {
+    if FileKind::of(path)?.is_none() {
+        return numbers_of_text(path, columns);
+    }
+    let array = array_of(path)?;
+    if array.shape.len() != 2 || array.shape[1] != columns {
+        let reason = format!("an array of {:?} numbers; expected rows of {columns}", array.shape);
+        return Err(Error::Format { what: short_name(path), reason });
+    }
+    Ok(array.data)
+}
+
+fn array_of(path: &Path) -> Result<npy::Array> {
+    Readers::<f64>::pick(path, "numbers, one a line of text, or", |readers| readers.array)?(path)
+}
+
+/// The numbers of a text with `columns` of them a line. A text of one line may hold a list.
+fn numbers_of_text(path: &Path, columns: usize) -> Result<Vec<f64>> {
     let name = short_name(path);
     let refuse = |reason: String| Error::Format { what: name.clone(), reason };
     let mut bytes = Vec::new();
@@ -108,8 +132,9 @@ pub fn read_numbers(path: &Path) -> Result<Vec<f64>> {
     let mut numbers = Vec::new();
     for (k, line) in &lines {
         let words: Vec<&str> = line.split([' ', '\t', ',', ';']).filter(|word| !word.is_empty()).collect();
-        if words.len() != 1 && lines.len() > 1 {
-            return Err(refuse(format!("line {k}: {} numbers; expected one a line", words.len())));
+        if words.len() != columns && (columns > 1 || lines.len() > 1) {
+            let expected = if columns == 1 { "one".to_string() } else { columns.to_string() };
+            return Err(refuse(format!("line {k}: {} numbers; expected {expected} a line", words.len())));
         }
         for word in words {
             let number = word.parse();

@@ -180,7 +180,8 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
         "imaging",
         &[
             &["angles", "bad_pixels", "fields", "pose", "projected", "quality", "regularizer"],
-            &["count_files", "scanner"],
+            &["count_files", "vectors"],
+            &["scanner"],
             &["edges", "geometry", "parts", "projector"],
             &["fbp", "scan"],
             &["axis", "counts", "disc", "flip", "htc", "phantom", "reconstruction"],

@@ -801,13 +801,16 @@ fn damaged_geometries_are_refused_or_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.toml");
     let geometry = "beam = \"fan\"\nsource_origin = 410.66\nsource_detector = 553.74\npitch = 0.2\noffset = 0.5\narc = 360.0\n";
+    let vectors = "beam = \"vectors\"\nvectors = [[4.0, 0.5, -2.0, 0.0, 0.0, 0.1], [3.0, -1.5, 2.0, 0.0, 0.25, 0.1]]\nparallel = false\n";
     let mut random = Random::new(seed());
-    let mut good = 0;
-    for _ in 0..mutations() {
-        fs::write(&path, damaged(geometry.as_bytes(), &mut random)).unwrap();
-        let read = std::panic::catch_unwind(|| Geometry::read(&path).and_then(|geometry| geometry.scanner(5, 8)));
-        good += usize::from(read.expect("no panic").is_ok());
+    for (text, projections) in [(geometry, 5), (vectors, 2)] {
+        let mut good = 0;
+        for _ in 0..mutations() {
+            fs::write(&path, damaged(text.as_bytes(), &mut random)).unwrap();
+            let read = || Geometry::read(&path).and_then(|geometry| geometry.scanner(projections, 8));
+            good += usize::from(std::panic::catch_unwind(read).expect("no panic").is_ok());
+        }
+        println!("geometry.toml: {good} of {} damaged files are read", mutations());
+        assert!(good > 0 && good < mutations());
     }
-    println!("geometry.toml: {good} of {} damaged files are read", mutations());
-    assert!(good > 0 && good < mutations());
 }

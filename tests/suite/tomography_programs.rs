@@ -1,11 +1,12 @@
 //! The program `reconstruct` on scans whose geometry is unusual, or is not what it is told: half acquisitions, objects wider than the detector, mirrored fans,
 //! angles that nobody names, parts of pictures.
 
+use std::fs;
 use std::path::Path;
 use std::process::Output;
 
 use crate::common::program;
-use residuum::imaging::{Beam, Ellipse, Geometry, Grid, Noise, Phantom, Scan, Scanner};
+use residuum::imaging::{Beam, Ellipse, Geometry, Grid, Noise, Phantom, Scan, Scanner, Vectors};
 use residuum::io::npy;
 use serde_json::Value;
 
@@ -212,4 +213,44 @@ fn pdhg_by_its_defaults_reaches_what_cgnr_does() {
         &["--size", "48", "--bin", "4", "--method", "pdhg", "--iterations", "30"],
     ));
     assert!(said.contains("not yet converged: the gradient has fallen to"), "{said}");
+}
+
+/// A source on an ellipse, and a detector that shakes: the readings are reconstructed by their vectors, and not as those of a plain fan.
+#[test]
+fn views_by_vectors_are_reconstructed() {
+    let folder = tempfile::tempdir().unwrap();
+    let view = |k: usize| {
+        let (sin, cos) = (4.0 * k as f64).to_radians().sin_cos();
+        let shake = 0.1 * (k as f64 * 1.7).sin();
+        [5.0 * sin, -6.0 * cos, -3.0 * sin + shake * cos, 3.0 * cos + shake * sin, 0.035 * cos, 0.035 * sin]
+    };
+    let rows: Vec<[f64; 6]> = (0..90).map(view).collect();
+    write(folder.path(), &Scanner::of_vectors(Vectors::from_sources(rows.clone()).unwrap(), 96).unwrap());
+    let truth = Phantom::plate().image(Grid { side: 64, pixel: 2.0 / 64.0 });
+    npy::write(&folder.path().join("truth.npy"), &[64, 64], &truth).unwrap();
+    npy::write(&folder.path().join("poses.npy"), &[90, 6], &rows.concat()).unwrap();
+    fs::write(folder.path().join("g.toml"), "beam = \"vectors\"\nvectors = \"poses.npy\"\n").unwrap();
+    let run = |more: &str| {
+        let args = format!("--input scan.npy --field 2 --size 64 --reference truth.npy --json {more}");
+        reconstruct(folder.path(), &args.split_whitespace().collect::<Vec<_>>())
+    };
+    let found = json(&run("--geometry g.toml --save-geometry all.toml"));
+    let error = found["images"][0]["relative_error"].as_f64().unwrap();
+    assert!(error < 0.16, "{error}");
+    assert_eq!(found["geometry"]["beam"], "vectors");
+    let fan = json(&run("--geometry fan --source-origin 5.5 --source-detector 8.5 --pitch 0.035 --arc 360"));
+    let of_fan = fan["images"][0]["relative_error"].as_f64().unwrap();
+    assert!(of_fan > 2.0 * error, "{error} {of_fan}");
+    // The geometry that was written holds the numbers themselves.
+    let again = json(&run("--geometry all.toml"));
+    assert_eq!(again["images"][0]["relative_error"], found["images"][0]["relative_error"]);
+    for (more, words) in [
+        ("--method fbp", "--method: views by vectors have no common axis"),
+        ("--axis auto", "--axis: views by vectors have no common axis"),
+        ("--angles 91", "--angles: 91 is not between 1 and 90"),
+    ] {
+        let output = run(&format!("--geometry g.toml {more}"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(words), "{more}: {said}");
+    }
 }

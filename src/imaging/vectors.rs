@@ -1,0 +1,296 @@
+//! Views whose source and detector are named one by one, by vectors.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::pose::{Pose, length};
+use crate::error::{Error, Result};
+use crate::io;
+
+/// Numbers of a view.
+const NUMBERS: usize = 6;
+
+/// Source and detector of each view, by six numbers: any path of the source, shifted or tilted detectors, calibrated scanners.
+///
+/// The numbers are those of ASTRA's `fanflat_vec` and `parallel_vec`, in the plane of the slice (`x` to the right, `y` up):
+///
+/// | numbers | rays from a point | parallel rays |
+/// |---|---|---|
+/// | 1, 2 | the source | direction of the rays, either way |
+/// | 3, 4 | middle of the detector | the same |
+/// | 5, 6 | step from the first pixel to the second | the same |
+///
+/// The angle of a view follows from these: with `t` of [`imaging`](crate::imaging#coordinates), the step runs along `(cos t, sin t)` for
+/// parallel rays, and the middle ray along `(-sin t, cos t)` for others.
+///
+/// ```
+/// use residuum::imaging::{Grid, Noise, Phantom, Scanner, System, Vectors};
+/// use residuum::{Device, Format};
+///
+/// // A source on an ellipse, and a detector across from it.
+/// let view = |k: u32| {
+///     let (sin, cos) = (f64::from(k) * 0.1).sin_cos();
+///     [4.0 * sin, -5.0 * cos, -2.0 * sin, 2.0 * cos, 0.1 * cos, 0.1 * sin]
+/// };
+/// let scanner = Scanner::of_vectors(Vectors::from_sources((0..63).map(view).collect())?, 64)?;
+/// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
+/// let system = System::<f32>::new(&Device::host(), &scanner, Grid { side: 32, pixel: 2.0 / 32.0 }, Format::Auto)?;
+/// assert_eq!(system.operator().rows(), scan.sinogram.len());
+/// # Ok::<(), residuum::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vectors {
+    are_parallel: bool,
+    rows: Arc<[[f64; NUMBERS]]>,
+}
+
+impl Vectors {
+    /// Rays from a point in each view.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for numbers that are not finite, a source on the middle of its detector, and a step of length 0.
+    pub fn from_sources(rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
+        Self::new(false, rows)
+    }
+
+    /// Parallel rays in each view.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for numbers that are not finite, and for a direction or step of length 0.
+    pub fn from_directions(rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
+        Self::new(true, rows)
+    }
+
+    /// Reads a text with six numbers a line, or a NumPy array of `views x 6`.
+    ///
+    /// # Errors
+    /// As [`io::read_table`] and [`Vectors::from_sources`].
+    pub fn read(path: impl AsRef<Path>, are_parallel: bool) -> Result<Self> {
+        let numbers = io::read_table(path.as_ref(), NUMBERS)?;
+        Self::new(are_parallel, numbers.as_chunks().0.to_vec())
+    }
+
+    pub(super) fn new(are_parallel: bool, rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
+        let vectors = Self { are_parallel, rows: rows.into() };
+        for (k, row) in vectors.rows.iter().enumerate() {
+            let refuse =
+                |reason: &str| Err(Error::Option { name: "vectors", reason: format!("view {k}: {reason}") });
+            if row.iter().any(|number| !number.is_finite()) {
+                return refuse("not all of its numbers are finite");
+            }
+            let pose = vectors.pose(k);
+            // Squares of the lengths must not vanish either.
+            if !length(pose.across).is_normal() {
+                return refuse("the step from pixel to pixel has no length");
+            }
+            if !length(pose.toward).is_normal() {
+                return refuse(if are_parallel {
+                    "the direction of its rays has no length"
+                } else {
+                    "its source lies on the middle of its detector"
+                });
+            }
+        }
+        Ok(vectors)
+    }
+
+    /// The numbers of each view.
+    pub fn rows(&self) -> &[[f64; NUMBERS]] {
+        &self.rows
+    }
+
+    /// Tells if rays are parallel.
+    pub fn are_parallel(&self) -> bool {
+        self.are_parallel
+    }
+
+    pub(super) fn pose(&self, view: usize) -> Pose {
+        let [a, b, x, y, u, v] = self.rows[view];
+        let (middle, across) = ([x, y], [u, v]);
+        if self.are_parallel {
+            let far = length([a, b]);
+            return Pose { source: middle, toward: [a / far, b / far], across };
+        }
+        Pose { source: [a, b], toward: [x - a, y - b], across }
+    }
+
+    fn poses(&self) -> impl Iterator<Item = Pose> {
+        (0..self.rows.len()).map(|view| self.pose(view))
+    }
+
+    /// Angles of the views in degrees; from view to view they change by half a turn at most.
+    pub(super) fn angles(&self) -> Vec<f64> {
+        let mut before = 0.0;
+        let angle = |pose: Pose| {
+            let [x, y] = if self.are_parallel { pose.across } else { [pose.toward[1], -pose.toward[0]] };
+            let angle = libm::atan2(y, x).to_degrees();
+            before = angle + 360.0 * ((before - angle) / 360.0).round();
+            before
+        };
+        self.poses().map(angle).collect()
+    }
+
+    /// These views alone.
+    pub(super) fn select(&self, kept: &[usize]) -> Self {
+        Self { rows: kept.iter().map(|k| self.rows[*k]).collect(), ..*self }
+    }
+
+    /// The views at the negative of their angles: all is mirrored at the vertical axis, and pixels run the other way.
+    pub(super) fn turned(&self) -> Self {
+        let turned = |[a, b, x, y, u, v]: &[f64; NUMBERS]| [-a, *b, -x, *y, *u, -v];
+        Self { rows: self.rows.iter().map(turned).collect(), ..*self }
+    }
+
+    /// Least distance of pixel centres over all views, as it is seen at the origin: across the middle ray, and nearer than the detector if
+    /// rays come from a point.
+    pub(super) fn pitch_at_origin(&self) -> f64 {
+        let pitch = |pose: Pose| {
+            let far = length(pose.toward);
+            let unit = pose.toward.map(|part| part / far);
+            let step = (pose.across[0] * unit[1] - pose.across[1] * unit[0]).abs();
+            let depth = -(pose.source[0] * unit[0] + pose.source[1] * unit[1]);
+            if self.are_parallel { step } else { step * (depth / far).abs() }
+        };
+        self.poses().map(pitch).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Least distance of a source from the origin, infinite for parallel rays.
+    pub(super) fn nearest_source(&self) -> f64 {
+        let distances =
+            self.poses().map(|pose| if self.are_parallel { f64::INFINITY } else { length(pose.source) });
+        distances.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Greatest angle, in radians, of the ray to a place on the detector to the ray to its middle.
+    pub(super) fn widest(&self, place: f64) -> f64 {
+        if self.are_parallel {
+            return 0.0;
+        }
+        let angle = |pose: Pose| {
+            let [x, y] = [0, 1].map(|k| pose.toward[k] + place * pose.across[k]);
+            let [u, v] = pose.toward;
+            libm::atan2(u * y - v * x, u * x + v * y).abs()
+        };
+        self.poses().map(angle).fold(0.0, f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::imaging::{Beam, Flip, Geometry, Grid, Noise, Phantom, Scan, Scanner};
+
+    const SILENT: Noise = Noise { photons: f64::INFINITY, gain: 0.0, seed: 0 };
+
+    /// A scanner, and the vectors of its views.
+    fn pairs() -> Vec<(Scanner, Scanner)> {
+        let angles: Vec<f64> = (0..23).map(|k| 20.0 + 16.0 * f64::from(k)).collect();
+        let fan = Beam::Fan { source_origin: 4.0, source_detector: 6.5 };
+        let mut found = Vec::new();
+        for beam in [Beam::Parallel, fan] {
+            let scanner = Scanner { beam, pixels: 40, pitch: 0.09, offset: 1.3, angles: angles.clone() };
+            let row = |angle: &f64| {
+                let (sin, cos) = (libm::sin(angle.to_radians()), libm::cos(angle.to_radians()));
+                let [far, depth] = match scanner.beam.distances() {
+                    None => [2.0, 0.0],
+                    Some([origin, detector]) => [origin, detector - origin],
+                };
+                [far * sin, -far * cos, -depth * sin, depth * cos, scanner.pitch * cos, scanner.pitch * sin]
+            };
+            let rows = angles.iter().map(row).collect();
+            let vectors = Vectors::new(scanner.beam.is_parallel(), rows).expect("vectors");
+            let of_vectors = Scanner::of_vectors(vectors, 40).expect("a scanner");
+            let of_vectors = Scanner { offset: scanner.offset, ..of_vectors };
+            found.push((scanner, of_vectors));
+        }
+        found
+    }
+
+    fn near(a: &[f64], b: &[f64], within: f64) {
+        assert_eq!(a.len(), b.len());
+        a.iter().zip(b).for_each(|(a, b)| approx::assert_abs_diff_eq!(*a, *b, epsilon = within));
+    }
+
+    fn readings(scanner: &Scanner) -> Vec<f64> {
+        Phantom::plate().scan(scanner, 2.0, SILENT).expect("a scan").sinogram
+    }
+
+    #[test]
+    fn vectors_of_a_scanner_are_that_scanner() {
+        for (scanner, of_vectors) in pairs() {
+            near(&of_vectors.angles, &scanner.angles, 1e-12);
+            near(&readings(&of_vectors), &readings(&scanner), 1e-12);
+            let grid = Grid { side: 24, pixel: 2.0 / 24.0 };
+            let [a, b] = [&scanner, &of_vectors].map(|scanner| scanner.matrix::<f64>(grid).expect("a matrix"));
+            assert_eq!(a.indices(), b.indices());
+            near(a.values(), b.values(), 1e-12);
+            approx::assert_relative_eq!(of_vectors.field(), scanner.field(), max_relative = 1e-12);
+            near(&of_vectors.coverage(), &scanner.coverage(), 1e-9);
+            assert_eq!(of_vectors.sees_all(), scanner.sees_all());
+        }
+    }
+
+    #[test]
+    fn scans_by_vectors_are_cropped_binned_and_flipped_like_others() {
+        for (scanner, of_vectors) in pairs() {
+            let sinogram = readings(&scanner);
+            let scans = [scanner, of_vectors].map(|scanner| Scan::new(scanner, sinogram.clone()).expect("a scan"));
+            let changes: [&dyn Fn(&Scan) -> Scan; 7] = [
+                &|scan| scan.cropped(3, 31).expect("pixels"),
+                &|scan| scan.binned(2).expect("pixels"),
+                &|scan| scan.cropped(1, 40).and_then(|scan| scan.binned(3)).expect("pixels"),
+                &|scan| scan.with_angles(7).expect("angles"),
+                &|scan| scan.clone().flipped(Flip::Pixels),
+                &|scan| scan.clone().flipped(Flip::Angles),
+                &|scan| scan.clone().flipped(Flip::Picture),
+            ];
+            for (k, change) in changes.iter().enumerate() {
+                let [a, b] = [&scans[0], &scans[1]].map(change);
+                assert_eq!(a.sinogram, b.sinogram);
+                let [a, b] = [a, b].map(|scan| readings(&scan.scanner));
+                println!("change {k}");
+                near(&a, &b, 1e-11);
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_vectors_are_read_back_bit_for_bit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("geometry.toml");
+        for (_, scanner) in pairs() {
+            let scanner = Scanner { offset: 0.7, pitch: 2.0, ..scanner };
+            Geometry::of(&scanner).write(&path).expect("written");
+            let read = Geometry::read(&path).expect("a geometry");
+            assert_eq!(read.scanner(23, 40).expect("a scanner"), scanner);
+            assert!(read.scanner(22, 40).is_err());
+        }
+        // Vectors in a file beside it.
+        let (_, scanner) = pairs().remove(1);
+        let scanner = Scanner { offset: 0.0, ..scanner };
+        let Beam::Vectors(vectors) = &scanner.beam else { panic!("vectors") };
+        let lines: Vec<String> = vectors.rows().iter().map(|row| row.map(|v| v.to_string()).join(", ")).collect();
+        std::fs::write(folder.path().join("poses.csv"), format!("# views\n{}\n", lines.join("\n")))
+            .expect("written");
+        std::fs::write(&path, "beam = \"vectors\"\nvectors = \"poses.csv\"\n").expect("written");
+        assert_eq!(Geometry::read(&path).expect("a geometry").scanner(23, 40).expect("a scanner"), scanner);
+    }
+
+    #[test]
+    fn what_is_no_view_is_refused() {
+        let good = [4.0, 0.0, -2.0, 0.0, 0.0, 0.1];
+        let refused = |row: [f64; 6], words: &str| {
+            let error = Vectors::from_sources(vec![good, row]).expect_err("no view").to_string();
+            assert!(error.contains("view 1") && error.contains(words), "{error}");
+        };
+        refused([f64::NAN, 0.0, 0.0, 0.0, 0.0, 1.0], "finite");
+        refused([4.0, 0.0, 4.0, 0.0, 0.0, 0.1], "its source lies on the middle");
+        refused([4.0, 0.0, -2.0, 0.0, 0.0, 0.0], "step from pixel to pixel");
+        let error = Vectors::from_directions(vec![[0.0, 0.0, 0.0, 0.0, 1.0, 0.0]]).expect_err("no direction");
+        assert!(error.to_string().contains("direction of its rays"), "{error}");
+        assert!(matches!(
+            Scanner::of_vectors(Vectors::from_sources(vec![]).expect("none"), 4),
+            Err(Error::Option { .. })
+        ));
+    }
+}
