@@ -8,16 +8,16 @@ use clap::{Parser, ValueEnum};
 use common::simulate::picture::{PALETTES, Picture};
 use common::simulate::{Change, Drag, ShowOptions, Simulation, read_picture, vector_bits};
 use common::{Precision, option};
-use residuum::operator::Rim;
+use residuum::operator::Boundary;
 use residuum::simulation::{Heat, HeatSetup};
 use residuum::{Device, Format, Real, Report, Result};
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RimKind {
-    /// Cold beyond the rim: heat is lost
+enum BoundaryKind {
+    /// Cold beyond the boundary: heat is lost
     Lossy,
-    /// No heat passes the rim
+    /// No heat passes the boundary
     Insulated,
     /// Both ends are one: a side continues on the other
     Periodic,
@@ -36,9 +36,9 @@ struct Options {
     /// Step in time over the square of the grid distance, s = dt / dx^2
     #[arg(long, value_name = "S", default_value_t = 1.0, allow_hyphen_values = true)]
     step: f64,
-    /// Condition at the rim
-    #[arg(long, value_enum, default_value_t = RimKind::Lossy)]
-    rim: RimKind,
+    /// Condition at the boundary
+    #[arg(long, value_enum, default_value_t = BoundaryKind::Lossy)]
+    boundary: BoundaryKind,
     /// Go backwards in time: one product a step, which makes noise grow by up to 1 + 8 s
     #[arg(long)]
     backwards: bool,
@@ -107,10 +107,10 @@ impl<T: Real> Program<T> {
         }
         let start: Vec<T> = start.into_iter().map(|v| T::from_f64(f64::from(v))).collect();
         let mut setup = HeatSetup::new::<T>(size, options.step);
-        setup.rim = match options.rim {
-            RimKind::Lossy => Rim::Zero,
-            RimKind::Insulated => Rim::Reflecting,
-            RimKind::Periodic => Rim::Periodic,
+        setup.boundary = match options.boundary {
+            BoundaryKind::Lossy => Boundary::Zero,
+            BoundaryKind::Insulated => Boundary::Reflecting,
+            BoundaryKind::Periodic => Boundary::Periodic,
         };
         (setup.format, setup.stopping) = (options.format, show.stopping::<T>(None));
         let heat = Heat::new(&device, &setup, &start)?;

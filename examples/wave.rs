@@ -8,17 +8,17 @@ use clap::{Parser, ValueEnum};
 use common::Precision;
 use common::simulate::picture::{PALETTES, Picture, watery};
 use common::simulate::{Change, Drag, ShowOptions, Simulation, read_obstacles, vector_bits};
-use residuum::operator::Rim;
+use residuum::operator::Boundary;
 use residuum::simulation::{TimeAverage, WaveSetup, Waves};
 use residuum::sparse::gallery::Random;
 use residuum::{Device, Format, Real, Report, Result};
 use serde_json::{Value, json};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum RimKind {
-    /// The surface is fixed at the rim
+enum BoundaryKind {
+    /// The surface is fixed at the boundary
     Fixed,
-    /// Waves come back from the rim
+    /// Waves come back from the boundary
     Reflecting,
     /// Both ends are one: a side continues on the other
     Periodic,
@@ -34,9 +34,9 @@ struct Options {
     /// (c dt / dx)^2, the square of the grid distances that a wave goes in a step
     #[arg(long, default_value_t = 0.5, allow_hyphen_values = true)]
     gamma: f64,
-    /// Condition at the rim
-    #[arg(long, value_enum, default_value_t = RimKind::Reflecting)]
-    rim: RimKind,
+    /// Condition at the boundary
+    #[arg(long, value_enum, default_value_t = BoundaryKind::Reflecting)]
+    boundary: BoundaryKind,
     /// Curvature of the new and the present surface, as in the paper: waves die away. Without it they keep their energy
     #[arg(long)]
     damped: bool,
@@ -88,10 +88,10 @@ impl<T: Real> Program<T> {
     fn new(options: &Options) -> Result<Self> {
         let size = options.show.size.unwrap_or([512; 2]);
         let mut setup = WaveSetup::new::<T>(size, options.gamma);
-        setup.rim = match options.rim {
-            RimKind::Fixed => Rim::Zero,
-            RimKind::Reflecting => Rim::Reflecting,
-            RimKind::Periodic => Rim::Periodic,
+        setup.boundary = match options.boundary {
+            BoundaryKind::Fixed => Boundary::Zero,
+            BoundaryKind::Reflecting => Boundary::Reflecting,
+            BoundaryKind::Periodic => Boundary::Periodic,
         };
         setup.average = if options.damped { TimeAverage::NewAndPresent } else { TimeAverage::NewAndPrevious };
         let device = options.show.open::<T>(size, 9)?;

@@ -72,7 +72,8 @@ pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
 pub use device_info::{DeviceInfo, DeviceKind};
 pub use error::{Error, Result};
 pub use examine::{
-    Advice, Climb, Definiteness, Examination, HostSystem, Rung, build_for, build_for_until, climb, climb_scaled,
+    Advice, Attempt, Definiteness, Examination, FallbackSolve, HostSystem, build_for, build_for_until,
+    solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 pub use files::{CACHE_VARIABLE, cache_folder};
 pub use matrix::{Combine, Matrix, Storage, Transposed};

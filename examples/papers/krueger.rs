@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use residuum::measure::time;
-use residuum::operator::{Rim, Stencil};
+use residuum::operator::{Boundary, Stencil};
 use residuum::simulation::cases::taylor_green_velocity;
 use residuum::simulation::{Flow, FlowSetup, PressureStart, Splitting, TimeAverage, Wall, WaveSetup, Waves};
 use residuum::sparse::gallery;
@@ -200,8 +200,8 @@ fn simulations(setting: &Setting) -> Result<()> {
             let mut surface = vec![0.0_f32; side * side];
             surface[side * side / 2 + side / 2] = 1.0;
             let mut setup = WaveSetup::new::<f32>([side; 2], 1.0);
-            (setup.rim, setup.average, setup.stopping) =
-                (Rim::Zero, TimeAverage::NewAndPresent, Stopping::after(5));
+            (setup.boundary, setup.average, setup.stopping) =
+                (Boundary::Zero, TimeAverage::NewAndPresent, Stopping::after(5));
             let mut waves = Waves::new(device, &setup, &surface)?;
             a_second(device, || {
                 let _report = waves.step()?;

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use residuum::precond::{Built, Preconditioner};
 use residuum::sparse::Partition;
 use residuum::{
-    Climb, Csr, HostSystem, Matrix, Progress, Real, Report, Result, Rung, Setup, Solver, Stop, Vector, climb,
-    climb_scaled,
+    Attempt, Csr, FallbackSolve, HostSystem, Matrix, Progress, Real, Report, Result, Setup, Solver, Stop, Vector,
+    solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 
 /// Most right-hand sides at once.
@@ -20,7 +20,7 @@ pub(crate) struct System<'a, T: Real> {
     pub(crate) a: &'a Csr<T>,
     pub(crate) partition: Option<&'a Partition>,
     pub(crate) setup: &'a Setup<T>,
-    pub(crate) ladder: &'a [Option<Preconditioner>],
+    pub(crate) chain: &'a [Option<Preconditioner>],
     /// Tells if rows and columns are scaled: `true` if the user asked for it, `false` if the matrix does.
     pub(crate) scale: Option<bool>,
     pub(crate) bar: &'a ProgressBar,
@@ -34,7 +34,7 @@ pub(crate) struct Solved<T: Real> {
     pub(crate) which: Option<Preconditioner>,
     pub(crate) built: Option<Built<T>>,
     /// Preconditioners that were tried with the first.
-    pub(crate) rungs: Vec<Rung>,
+    pub(crate) attempts: Vec<Attempt>,
     /// Seconds of all set-ups and solves.
     pub(crate) seconds: f64,
     /// Words for the way in which several were solved.
@@ -50,7 +50,7 @@ impl<T: Real> System<'_, T> {
     }
 
     /// Solves for one, with the preconditioners one after another.
-    fn alone(&self, since: Instant, b: &[T], start: &[T]) -> Result<(Climb<T>, Vec<T>)> {
+    fn alone(&self, since: Instant, b: &[T], start: &[T]) -> Result<(FallbackSolve<T>, Vec<T>)> {
         let device = self.matrix.device();
         if let Some(asked) = self.scale {
             let system = HostSystem { a: self.a, b, format: self.matrix.format(), partition: self.partition };
@@ -59,18 +59,25 @@ impl<T: Real> System<'_, T> {
                 show(self.bar, progress);
                 interrupt::flow()
             };
-            let climbed = climb_scaled(device, system, &self.left(since), self.ladder, &mut x, &mut watch)?;
-            if asked || climbed.report.converged() || climbed.report.stop == Stop::Cancelled {
-                return Ok((climbed, x));
+            let solved =
+                solve_scaled_with_fallbacks(device, system, &self.left(since), self.chain, &mut x, &mut watch)?;
+            if asked || solved.report.converged() || solved.report.stop == Stop::Cancelled {
+                return Ok((solved, x));
             }
         }
         let (b, mut x) = (Vector::from_slice(device, b)?, Vector::from_slice(device, start)?);
         let system = (self.matrix, self.a, self.partition);
-        let climbed = climb(system, &self.left(since), self.ladder, (&b, &mut x), &mut |progress: &Progress| {
-            show(self.bar, progress);
-            interrupt::flow()
-        })?;
-        Ok((climbed, x.to_vec()?))
+        let solved = solve_with_fallbacks(
+            system,
+            &self.left(since),
+            self.chain,
+            (&b, &mut x),
+            &mut |progress: &Progress| {
+                show(self.bar, progress);
+                interrupt::flow()
+            },
+        )?;
+        Ok((solved, x.to_vec()?))
     }
 
     /// Solves with every one of `columns`, one at least.
@@ -79,9 +86,9 @@ impl<T: Real> System<'_, T> {
         let zeros = vec![T::default(); self.matrix.cols()];
         let (first, answer) = self.alone(since, &columns[0], &zeros)?;
         let seconds = first.seconds();
-        let Climb { report, which, built, rungs, .. } = first;
+        let FallbackSolve { report, which, built, attempts, .. } = first;
         let (answers, reports) = (vec![answer], vec![report]);
-        let mut solved = Solved { answers, reports, which, built, rungs, seconds, way: None };
+        let mut solved = Solved { answers, reports, which, built, attempts, seconds, way: None };
         let mut at_once = if self.scale.is_some() { 1 } else { AT_ONCE };
         let mut rest = &columns[1..];
         if self.scale.is_some() {

@@ -18,8 +18,8 @@ use options::{Options, name_of};
 use residuum::io::{self, Columns};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
-    Advice, Climb, Csr, Definiteness, Device, Error, Examination, Format, Matrix, Method, Progress, Real, Report,
-    Result, Rung, Setup, Stop, Stopping, Vector, climb,
+    Advice, Attempt, Csr, Definiteness, Device, Error, Examination, FallbackSolve, Format, Matrix, Method,
+    Progress, Real, Report, Result, Setup, Stop, Stopping, Vector, solve_with_fallbacks,
 };
 use serde_json::{Value, json};
 
@@ -200,10 +200,10 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     if options.rhs.is_none() {
         say("rhs", "none named: b = A times ones, so that the error of x is known");
     }
-    let glance = if options.examines() { "" } else { " (by a quick look)" };
-    say("advice", &format!("{}{glance}", problem.advice));
+    let quick = if options.examines() { "" } else { " (by a quick look)" };
+    say("advice", &format!("{}{quick}", problem.advice));
     let method = options.method(&problem.advice)?;
-    let ladder = options.ladder(&method, &problem.found)?;
+    let chain = options.chain(&method, &problem.found)?;
     problem.warnings(&method).iter().for_each(|warning| say("warning", warning));
     let clock = Instant::now();
     let matrix = match method.takes_rectangles() {
@@ -218,24 +218,24 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
     device.synchronize()?;
     let upload_seconds = clock.elapsed().as_secs_f64();
     say("method", &format!("{method}, {} ({})", matrix.format(), matrix.why()));
-    let names: Vec<String> = ladder.iter().map(|which| name_of(which.as_ref())).collect();
+    let names: Vec<String> = chain.iter().map(|which| name_of(which.as_ref())).collect();
     say("", &format!("preconditioner {}", names.join(", or if that fails or is slow ")));
-    let partition = options.partition(problem.order.as_ref(), &ladder)?;
+    let partition = options.partition(problem.order.as_ref(), &chain)?;
     let bar = solving_bar(options.json, options.iterations);
     let system = System {
         matrix: &matrix,
         a,
         partition: partition.as_ref(),
         setup: &setup,
-        ladder: &ladder,
+        chain: &chain,
         scale: problem.scale.then_some(options.scale),
         bar: &bar,
     };
     interrupt::keep_work();
     let solved = system.solve(&problem.b);
     bar.finish_and_clear();
-    let Solved { answers, reports, which, built, rungs, seconds: answer_seconds, way } = solved?;
-    rungs.iter().filter(|_| rungs.len() > 1).for_each(|rung| say("tried", &rung.to_string()));
+    let Solved { answers, reports, which, built, attempts, seconds: answer_seconds, way } = solved?;
+    attempts.iter().filter(|_| attempts.len() > 1).for_each(|attempt| say("tried", &attempt.to_string()));
     say("precond.", built.as_ref().map_or("none", |built| &built.why));
     way.iter().for_each(|way| say("", way));
     let answers = answers.into_iter().map(|x| problem.given(x)).collect::<Result<Vec<_>>>()?;
@@ -284,7 +284,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
             "setup_seconds": built.as_ref().map_or(0.0, |built| built.seconds),
             "answer_seconds": answer_seconds,
             "why_preconditioner": built.as_ref().map(|built| built.why.clone()),
-            "tried": rungs.iter().map(Rung::to_string).collect::<Vec<_>>(),
+            "tried": attempts.iter().map(Attempt::to_string).collect::<Vec<_>>(),
             "tried_instead": tried.words,
             "better_instead": tried.better,
         }),
@@ -347,22 +347,24 @@ fn instead<T: Real>(
         let time_limit = Some(setup.stopping.time_limit.map_or(limit, |own| own.min(limit)));
         let setup = Setup::new(method, Stopping { time_limit, ..setup.stopping.clone() });
         let mut x = Vector::zeros(device, problem.a.cols())?;
-        let ladder = problem.found.ladder(&method);
+        let chain = problem.found.fallback_chain(&method);
         let observer = &mut |_: &Progress| interrupt::flow();
-        tried.words.push(match climb((&matrix, &problem.a, None), &setup, &ladder, (b, &mut x), observer) {
-            Ok(Climb { report, which, .. }) => {
-                let options = format!("--method {method} --preconditioner {}", name_of(which.as_ref()));
-                let (stop, iterations, residual) = (report.stop, report.iterations, report.relative_residual());
-                let words = format!(
-                    "{options} instead: {stop} after {iterations} iterations, |b - Ax| / |b| = {residual:.1e}"
-                );
-                if report.converged() {
-                    tried.better.get_or_insert(format!("{options} ({stop}, |b - Ax| / |b| = {residual:.1e})"));
+        tried.words.push(
+            match solve_with_fallbacks((&matrix, &problem.a, None), &setup, &chain, (b, &mut x), observer) {
+                Ok(FallbackSolve { report, which, .. }) => {
+                    let options = format!("--method {method} --preconditioner {}", name_of(which.as_ref()));
+                    let (stop, iterations, residual) = (report.stop, report.iterations, report.relative_residual());
+                    let words = format!(
+                        "{options} instead: {stop} after {iterations} iterations, |b - Ax| / |b| = {residual:.1e}"
+                    );
+                    if report.converged() {
+                        tried.better.get_or_insert(format!("{options} ({stop}, |b - Ax| / |b| = {residual:.1e})"));
+                    }
+                    words
                 }
-                words
-            }
-            Err(error) => format!("--method {method} instead: {error}"),
-        });
+                Err(error) => format!("--method {method} instead: {error}"),
+            },
+        );
     }
     Ok(tried)
 }

@@ -173,7 +173,7 @@ impl Options {
 
     /// Properties of the matrix that are known before the solve. Only an advice on the method needs all that can be told.
     pub(crate) fn examination<T: Real>(&self, a: &Csr<T>) -> Result<Examination> {
-        if self.examines() { Examination::of(a) } else { Examination::glance(a) }
+        if self.examines() { Examination::of(a) } else { Examination::quick(a) }
     }
 
     /// Tells if the matrix is examined thoroughly before the solve.
@@ -182,7 +182,7 @@ impl Options {
     }
 
     /// The preconditioner that is asked for, with its parameters, or those that suit the matrix.
-    pub(crate) fn ladder(&self, method: &Method, found: &Examination) -> Result<Vec<Option<Preconditioner>>> {
+    pub(crate) fn chain(&self, method: &Method, found: &Examination) -> Result<Vec<Option<Preconditioner>>> {
         let named = match &*self.preconditioner {
             "none" | "auto" => None,
             name => Some(name.parse()?),
@@ -210,17 +210,17 @@ impl Options {
                 ("relaxation", self.relaxation.is_some() && !relaxes),
             ],
         )?;
-        Ok(if self.preconditioner == "auto" { found.ladder(method) } else { vec![made] })
+        Ok(if self.preconditioner == "auto" { found.fallback_chain(method) } else { vec![made] })
     }
 
     /// The parts of the rows that were asked for. `order` is that of the rows in the solve, if it is not that of the file.
     pub(crate) fn partition(
         &self,
         order: Option<&Permutation>,
-        ladder: &[Option<Preconditioner>],
+        chain: &[Option<Preconditioner>],
     ) -> Result<Option<Partition>> {
-        if !matches!(ladder, [Some(which)] if which.takes_partition()) {
-            let name = name_of(ladder.first().and_then(Option::as_ref));
+        if !matches!(chain, [Some(which)] if which.takes_partition()) {
+            let name = name_of(chain.first().and_then(Option::as_ref));
             let asked =
                 [("partition", self.partition.is_some()), ("save-partition", self.save_partition.is_some())];
             refuse_unused(&format!("for the preconditioner {name}"), &asked)?;

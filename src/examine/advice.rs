@@ -59,7 +59,7 @@ pub struct Examination {
     pub diagonal_spread: f64,
     /// Largest over smallest 2-norm of the columns that have one.
     pub column_spread: f64,
-    /// The largest rank that any matrix with entries in these places can have; at a glance no more than rows and columns with entries.
+    /// The largest rank that any matrix with entries in these places can have; at a quick no more than rows and columns with entries.
     pub structural_rank: usize,
     /// True if it is positive definite.
     pub definiteness: Definiteness,
@@ -77,8 +77,8 @@ const CHOLESKY_WORK: f64 = 1e9;
 pub struct Advice {
     /// The method.
     pub method: Method,
-    /// Preconditioners for it, in the order in which to try them: [`Examination::ladder`].
-    pub ladder: Vec<Option<Preconditioner>>,
+    /// Preconditioners for it, in the order in which to try them: [`Examination::fallback_chain`].
+    pub chain: Vec<Option<Preconditioner>>,
     /// Why, in words.
     pub why: String,
     /// Faults of the matrix, in words.
@@ -87,14 +87,14 @@ pub struct Advice {
 
 impl Display for Advice {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
-        let with = self.ladder.first().copied().flatten().map_or(String::new(), |first| format!(" with {first}"));
+        let with = self.chain.first().copied().flatten().map_or(String::new(), |first| format!(" with {first}"));
         write!(f, "{}{with}: {}", self.method, self.why)
     }
 }
 
 per_number! {
     fn examination<T>(a: &Csr<T>) -> Examination = Examination::of_here;
-    fn at_a_glance<T>(a: &Csr<T>) -> Examination = Examination::glance_here;
+    fn quick_examination<T>(a: &Csr<T>) -> Examination = Examination::quick_here;
 }
 
 impl Examination {
@@ -112,12 +112,12 @@ impl Examination {
     }
 
     /// Looks at `a` no longer than that takes to read it a few times: enough for a method that is known, and its
-    /// [ladder](Examination::ladder). Nothing is known of eigenvalues then, so that an indefinite matrix may pass for a definite one.
+    /// [chain](Examination::fallback_chain). Nothing is known of eigenvalues then, so that an indefinite matrix may pass for a definite one.
     ///
     /// # Errors
     /// As [`Examination::of`].
-    pub fn glance<T: Real>(a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
-        Ok(at_a_glance(&*a.as_csr()?))
+    pub fn quick<T: Real>(a: &(impl AsCsr<T> + ?Sized)) -> Result<Self> {
+        Ok(quick_examination(&*a.as_csr()?))
     }
 
     /// `a` in other units, if squares of its numbers would vanish or overflow.
@@ -127,7 +127,7 @@ impl Examination {
         Some(a.times_power_of_two(-exponent))
     }
 
-    fn glance_here<T: Real>(a: &Csr<T>) -> Self {
+    fn quick_here<T: Real>(a: &Csr<T>) -> Self {
         Self::in_other_units(a).map_or_else(|| Self::seen(a), |a| Self::seen(&a))
     }
 
@@ -358,7 +358,7 @@ impl Examination {
             0.0 => why,
             most => format!("{why}; mirrored entries differ by up to {most:.1e}, which is taken for rounding"),
         };
-        Advice { ladder: self.ladder(&method), method, why, warnings: self.warnings(precision) }
+        Advice { chain: self.fallback_chain(&method), method, why, warnings: self.warnings(precision) }
     }
 
     /// Other methods that may solve what `failed` did not, the likelier one first.
@@ -407,8 +407,8 @@ mod tests {
         Examination::of(a).expect("a matrix")
     }
 
-    fn glance<T: Real>(a: &Csr<T>) -> Examination {
-        Examination::glance(a).expect("a matrix")
+    fn quick<T: Real>(a: &Csr<T>) -> Examination {
+        Examination::quick(a).expect("a matrix")
     }
 
     fn dense(rows: &[&[f64]]) -> Csr<f64> {
@@ -455,12 +455,12 @@ mod tests {
             (&[&[1.0], &[2.0]], lsmr),
         ] {
             let advice = of(&dense(rows)).advise(Precision::Double);
-            assert_eq!((advice.method, advice.ladder[0]), wanted, "{rows:?}: {advice}");
+            assert_eq!((advice.method, advice.chain[0]), wanted, "{rows:?}: {advice}");
         }
     }
 
     #[test]
-    fn a_glance_tells_what_a_ladder_needs() {
+    fn a_quick_examination_tells_what_a_chain_needs() {
         let matrices = [
             gallery::poisson_2d::<f64>(9, 0.0).unwrap(),
             dense(&[&[4.0, 1.0], &[1.0, 3.0]]).times_power_of_two(900),
@@ -471,25 +471,25 @@ mod tests {
             dense(&[&[1.0, 2.0], &[0.0, 0.0]]),
         ];
         for a in matrices {
-            let (glance, found) = (glance(&a), of(&a));
-            assert!(glance.condition.is_nan() && glance.structural_rank >= found.structural_rank, "{glance:?}");
+            let (quick, found) = (quick(&a), of(&a));
+            assert!(quick.condition.is_nan() && quick.structural_rank >= found.structural_rank, "{quick:?}");
             for method in [Method::Cg, Method::Minres, Method::BiCgStab, Method::Lsqr { damp: 0.0 }] {
-                assert_eq!(glance.ladder(&method), found.ladder(&method), "{method} {glance:?}");
-                assert_eq!(glance.objection(&method), found.objection(&method), "{method} {glance:?}");
+                assert_eq!(quick.fallback_chain(&method), found.fallback_chain(&method), "{method} {quick:?}");
+                assert_eq!(quick.objection(&method), found.objection(&method), "{method} {quick:?}");
             }
             let properties = |e: &Examination| (e.nnz, e.symmetric, e.zero_diagonal, e.empty_rows, e.empty_cols);
-            assert_eq!(properties(&glance), properties(&found));
+            assert_eq!(properties(&quick), properties(&found));
         }
         // Zeros that are stored have no part in it, wherever they are.
         let with_zero = |below: &[(usize, usize, f64)]| {
             let entries = [&[(0, 0, 2.0), (1, 1, 3.0), (2, 2, 4.0), (0, 2, 0.0), (0, 1, 1.0)], below].concat();
-            glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+            quick(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
         };
         assert!(with_zero(&[(1, 0, 1.0)]) && with_zero(&[(1, 0, 1.0), (2, 0, -0.0)]));
         assert!(!with_zero(&[]) && !with_zero(&[(1, 0, -1.0)]) && !with_zero(&[(1, 0, 1.0), (2, 0, 1.0)]));
         // No pair of entries disproves that it is definite; a factorisation does.
         let hidden = dense(&[&[1.0, 0.9, -0.9], &[0.9, 1.0, 0.9], &[-0.9, 0.9, 1.0]]);
-        assert_eq!(glance(&hidden).definiteness, Definiteness::Likely);
+        assert_eq!(quick(&hidden).definiteness, Definiteness::Likely);
         assert!(matches!(of(&hidden).definiteness, Definiteness::Indefinite(_)));
     }
 
@@ -590,7 +590,7 @@ mod tests {
         // An entry of the size of rounding without a mirror image.
         let with = |v: f64| {
             let entries = [(0, 0, 4.0), (0, 1, 1.0), (0, 2, v), (1, 0, 1.0), (1, 1, 3.0), (2, 2, 5.0)];
-            glance(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
+            quick(&Csr::from_triplets(3, 3, &entries).unwrap()).symmetric
         };
         assert!(with(1e-15) && with(0.0) && !with(1e-12));
     }

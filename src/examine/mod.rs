@@ -1,17 +1,17 @@
 //! Advice on a matrix before it is solved with, and on a solve that ended.
 
 mod advice;
-mod climb;
+mod chain;
 mod entries;
 mod envelope;
 mod explanation;
-mod ladder;
+mod fallbacks;
 mod resort;
 mod rounds;
 mod spectrum;
 mod verdict;
 
 pub use advice::{Advice, Definiteness, Examination};
-pub use climb::climb;
-pub use ladder::{Climb, Rung, build_for, build_for_until};
-pub use rounds::{HostSystem, climb_scaled};
+pub use chain::{Attempt, FallbackSolve, build_for, build_for_until};
+pub use fallbacks::solve_with_fallbacks;
+pub use rounds::{HostSystem, solve_scaled_with_fallbacks};

@@ -1,9 +1,9 @@
-//! Last resorts for a square system that no preconditioner of a ladder has solved: the null space, scaling, and a verdict row by row.
+//! Last resorts for a square system that no preconditioner of a chain has solved: the null space, scaling, and a verdict row by row.
 
 use std::time::Instant;
 
-use super::ladder::{Climb, rungs};
-use super::rounds::{HostSystem, climb_scaled};
+use super::chain::{FallbackSolve, try_chain};
+use super::rounds::{HostSystem, solve_scaled_with_fallbacks};
 use super::verdict::{Residual, takes_constants_to_0};
 use crate::error::Result;
 use crate::matrix::Matrix;
@@ -40,22 +40,22 @@ pub(super) fn without_constants<T: Real>(a: &Csr<T>, setup: &Setup<T>, b: &Vecto
 }
 
 /// A solve without the null space, told as one of the whole right-hand side.
-pub(super) fn told_whole<T: Real>(mut climb: Climb<T>, setup: &Setup<T>) -> Climb<T> {
-    let report = &mut climb.report;
-    let Some(part) = report.projected else { return climb };
+pub(super) fn told_whole<T: Real>(mut outcome: FallbackSolve<T>, setup: &Setup<T>) -> FallbackSolve<T> {
+    let report = &mut outcome.report;
+    let Some(part) = report.projected else { return outcome };
     let whole = |norm: &mut f64| *norm = norm.hypot(part);
     [&mut report.true_residual, &mut report.residual, &mut report.rhs_norm].into_iter().for_each(whole);
     report.history.iter_mut().for_each(whole);
     let goal = (setup.stopping.rtol * report.rhs_norm).max(setup.stopping.atol);
     if report.stop == Stop::Converged && report.true_residual > goal {
         report.stop = Stop::LeastSquares;
-        climb
-            .rungs
+        outcome
+            .attempts
             .iter_mut()
-            .filter(|rung| rung.end == Ok(Stop::Converged))
-            .for_each(|rung| rung.end = Ok(report.stop));
+            .filter(|attempt| attempt.end == Ok(Stop::Converged))
+            .for_each(|attempt| attempt.end = Ok(report.stop));
     }
-    climb
+    outcome
 }
 
 /// The part of `b` in the null space of a symmetric matrix, if there is one: `z = b - d` with `A d = A b`, a system that has a solution even where
@@ -84,15 +84,15 @@ fn null_vector<T: Real>(matrix: &Matrix<T>, setup: &Setup<T>, b: &Vector<T>) -> 
     Ok(space.check(matrix).is_ok().then_some(space))
 }
 
-/// Goes on where `climb` ended without an answer, from what is in `x`, with the iterations and the time that are left.
+/// Goes on where `solve_with_fallbacks` ended without an answer, from what is in `x`, with the iterations and the time that are left.
 pub(super) fn go_on<T: Real>(
     system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
     clock: &Instant,
     observer: &mut Observer<'_>,
-    climb: &mut Climb<T>,
+    outcome: &mut FallbackSolve<T>,
 ) -> Result<()> {
     let (_, a, _) = system;
     let minres = setup.method == Method::Minres;
@@ -100,39 +100,39 @@ pub(super) fn go_on<T: Real>(
         && !setup.method.takes_rectangles()
         && setup.columns == 1
         && setup.null_space.is_none()
-        && climb.report.projected.is_none();
-    let doubtful = minres && climb.report.stop == Stop::LeastSquares;
+        && outcome.report.projected.is_none();
+    let doubtful = minres && outcome.report.stop == Stop::LeastSquares;
     // MINRES that runs away may do so until all iterations are done.
-    let failed = climb.report.stop.failed() || (minres && climb.report.stop == Stop::MaxIterations);
+    let failed = outcome.report.stop.failed() || (minres && outcome.report.stop == Stop::MaxIterations);
     if !may || !(doubtful || failed) {
         return Ok(());
     }
     let residual = Residual::of(a, &on_host(b)?, &on_host(x)?);
-    climb.report.backward_error = Some(residual.backward);
+    outcome.report.backward_error = Some(residual.backward);
     if doubtful {
         if residual.is_in_null_space(a) {
             return Ok(());
         }
-        climb.report.stop = Stop::Stagnated;
-        climb
-            .rungs
+        outcome.report.stop = Stop::Stagnated;
+        outcome
+            .attempts
             .iter_mut()
-            .filter(|rung| rung.end == Ok(Stop::LeastSquares))
-            .for_each(|rung| rung.end = Ok(Stop::Stagnated));
+            .filter(|attempt| attempt.end == Ok(Stop::LeastSquares))
+            .for_each(|attempt| attempt.end = Ok(Stop::Stagnated));
     }
-    if residual.is_rounding::<T>(climb.report.rhs_norm) {
-        climb.report.stop = Stop::Rounded;
+    if residual.is_rounding::<T>(outcome.report.rhs_norm) {
+        outcome.report.stop = Stop::Rounded;
         return Ok(());
     }
-    if minres && !doubtful && without_null_vector(system, setup, ladder, (b, &mut *x), observer, climb)? {
+    if minres && !doubtful && without_null_vector(system, setup, chain, (b, &mut *x), observer, outcome)? {
         return Ok(());
     }
-    let done: usize = climb.rungs.iter().map(|rung| rung.iterations).sum();
+    let done: usize = outcome.attempts.iter().map(|attempt| attempt.iterations).sum();
     let mut left = setup.clone();
     left.stopping.max_iterations = setup.stopping.max_iterations.saturating_sub(done);
     left.stopping.time_limit = setup.stopping.time_limit.map(|limit| limit.saturating_sub(clock.elapsed()));
     if left.stopping.max_iterations > 0 && left.stopping.time_limit.is_none_or(|time| !time.is_zero()) {
-        with_scaling(system, &left, ladder, (b, x), observer, climb)?;
+        with_scaling(system, &left, chain, (b, x), observer, outcome)?;
     }
     Ok(())
 }
@@ -142,19 +142,19 @@ pub(super) fn go_on<T: Real>(
 fn without_null_vector<T: Real>(
     system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
-    climb: &mut Climb<T>,
+    outcome: &mut FallbackSolve<T>,
 ) -> Result<bool> {
     let Some(space) = null_vector(system.0, setup, b)? else { return Ok(false) };
     let projected = Setup { null_space: Some(space), ..setup.clone() };
     let mut answer = Vector::zeros(x.device(), x.len())?;
-    let solved = told_whole(rungs(system, &projected, ladder, (b, &mut answer), observer)?, &projected);
+    let solved = told_whole(try_chain(system, &projected, chain, (b, &mut answer), observer)?, &projected);
     let converged = solved.report.converged();
     if converged {
         x.copy_from(&answer)?;
-        take(climb, solved);
+        take(outcome, solved);
     }
     Ok(converged)
 }
@@ -163,14 +163,14 @@ fn without_null_vector<T: Real>(
 fn with_scaling<T: Real>(
     (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
-    climb: &mut Climb<T>,
+    outcome: &mut FallbackSolve<T>,
 ) -> Result<()> {
     let (rhs, mut answer) = (b.to_vec()?, x.to_vec()?);
     let host = HostSystem { a, b: &rhs, format: matrix.format(), partition };
-    let solved = match climb_scaled(matrix.device(), host, setup, ladder, &mut answer, observer) {
+    let solved = match solve_scaled_with_fallbacks(matrix.device(), host, setup, chain, &mut answer, observer) {
         Ok(solved) => solved,
         // Without memory for a second matrix, say: the answer from before stays.
         Err(error) => {
@@ -179,28 +179,28 @@ fn with_scaling<T: Real>(
         }
     };
     let better = solved.report.converged()
-        || solved.report.true_residual < climb.report.true_residual
-        || solved.report.backward_error < climb.report.backward_error;
+        || solved.report.true_residual < outcome.report.true_residual
+        || solved.report.backward_error < outcome.report.backward_error;
     if better {
         x.write(&answer)?;
-        take(climb, solved);
+        take(outcome, solved);
     } else {
-        climb.rungs.extend(solved.rungs);
+        outcome.attempts.extend(solved.attempts);
     }
     Ok(())
 }
 
 /// Takes the end of another solve, and adds what was done before to it.
-fn take<T: Real>(climb: &mut Climb<T>, mut solved: Climb<T>) {
-    let before = climb.report.iterations;
+fn take<T: Real>(outcome: &mut FallbackSolve<T>, mut solved: FallbackSolve<T>) {
+    let before = outcome.report.iterations;
     let answer = solved.report.answer_iteration;
-    climb.rungs.append(&mut solved.rungs);
+    outcome.attempts.append(&mut solved.attempts);
     let end = solved.report.clone();
-    climb.report.join(solved.report);
+    outcome.report.join(solved.report);
     let Report { true_residual, rhs_norm, projected, gradient, backward_error, .. } = end;
-    let report = &mut climb.report;
+    let report = &mut outcome.report;
     (report.true_residual, report.rhs_norm, report.projected) = (true_residual, rhs_norm, projected);
     (report.gradient, report.backward_error) = (gradient, backward_error);
     report.answer_iteration = before + answer;
-    (climb.which, climb.built) = (solved.which, solved.built);
+    (outcome.which, outcome.built) = (solved.which, solved.built);
 }

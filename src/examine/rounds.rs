@@ -13,7 +13,7 @@
 
 use std::time::Instant;
 
-use super::ladder::{Climb, Rung, rungs};
+use super::chain::{Attempt, FallbackSolve, try_chain};
 use super::verdict::Residual;
 use crate::device::Device;
 use crate::error::{Result, same_length};
@@ -28,7 +28,7 @@ use crate::vector::Vector;
 /// A round that makes neither the residual nor the backward error half as large gains nothing.
 const LEAST_GAIN: f64 = 0.5;
 
-/// A system on the host for [`climb_scaled`]: the matrix, the right-hand side, the format for the device, and a partition of the rows for
+/// A system on the host for [`solve_scaled_with_fallbacks`]: the matrix, the right-hand side, the format for the device, and a partition of the rows for
 /// `bainv`, if one is known.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSystem<'s, T: Real> {
@@ -42,7 +42,7 @@ pub struct HostSystem<'s, T: Real> {
     pub partition: Option<&'s Partition>,
 }
 
-/// Solves `A x = b` with rows and columns scaled ([`Csr::equilibration`]), by the preconditioners of `ladder` as [`climb`](crate::climb) takes them, from the start guess in `x`, and leaves the answer
+/// Solves `A x = b` with rows and columns scaled ([`Csr::equilibration`]), by the preconditioners of `chain` as [`solve_with_fallbacks`](crate::solve_with_fallbacks) takes them, from the start guess in `x`, and leaves the answer
 /// there. Rounds follow each other until the residual of the system as it was given meets [`Stopping::rtol`](crate::Stopping::rtol) and `atol`, or until they gain
 /// nothing more. An answer whose backward error is rounding in every row ends with [`Stop::Rounded`]. The report is that of the system as it was given;
 /// its history is the scaled recurrence's, multiplied so that each round begins with the true residual.
@@ -51,23 +51,23 @@ pub struct HostSystem<'s, T: Real> {
 /// A scaled copy of the matrix on the host and on the device; for each round a product on the host beside the solve.
 ///
 /// # Errors
-/// [`Error::Shape`](crate::Error::Shape) for vectors of other lengths; errors of [`Matrix::new`] and of [`climb`](crate::climb).
-pub fn climb_scaled<T: Real>(
+/// [`Error::Shape`](crate::Error::Shape) for vectors of other lengths; errors of [`Matrix::new`] and of [`solve_with_fallbacks`](crate::solve_with_fallbacks).
+pub fn solve_scaled_with_fallbacks<T: Real>(
     device: &Device,
     system: HostSystem<'_, T>,
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     x: &mut [T],
     observer: &mut Observer<'_>,
-) -> Result<Climb<T>> {
-    climb_scaled_once(device, system, setup, ladder, x, observer)
+) -> Result<FallbackSolve<T>> {
+    scaled_once(device, system, setup, chain, x, observer)
 }
 
 per_number! {
-    fn climb_scaled_once<T>(
-        device: &Device, system: HostSystem<'_, T>, setup: &Setup<T>, ladder: &[Option<Preconditioner>], x: &mut [T],
+    fn scaled_once<T>(
+        device: &Device, system: HostSystem<'_, T>, setup: &Setup<T>, chain: &[Option<Preconditioner>], x: &mut [T],
         observer: &mut Observer<'_>
-    ) -> Result<Climb<T>> = climb_scaled_here;
+    ) -> Result<FallbackSolve<T>> = scaled_here;
 }
 
 /// `[A; d I]`.
@@ -101,14 +101,14 @@ struct Rounds<'s, T: Real> {
     residual: Residual,
 }
 
-fn climb_scaled_here<T: Real>(
+fn scaled_here<T: Real>(
     device: &Device,
     system: HostSystem<'_, T>,
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     x: &mut [T],
     observer: &mut Observer<'_>,
-) -> Result<Climb<T>> {
+) -> Result<FallbackSolve<T>> {
     same_length("right-hand side", system.a.rows(), system.b.len())?;
     same_length("start guess", system.a.cols(), x.len())?;
     let damp = setup.method.damp();
@@ -116,17 +116,17 @@ fn climb_scaled_here<T: Real>(
     let whole = with_damping.as_ref().unwrap_or(system.a);
     let mut rounds = Rounds::new(device, system, whole, setup, x)?;
     let mut rtol = setup.stopping.rtol;
-    let mut all: Option<Climb<T>> = None;
+    let mut all: Option<FallbackSolve<T>> = None;
     loop {
-        let (mut round, next) = rounds.round(whole, all.as_ref(), (ladder, rtol), observer)?;
+        let (mut round, next) = rounds.round(whole, all.as_ref(), (chain, rtol), observer)?;
         let (gained, taken) = rounds.take(whole, next);
         let stop = rounds.stop(round.report.stop, gained, taken);
         let before = all.as_ref().map_or(0, |all| all.report.iterations);
         let answered = if taken { before + round.report.answer_iteration } else { 0 };
-        let mut climb = match all.take() {
+        let mut outcome = match all.take() {
             None => round,
             Some(mut all) => {
-                all.rungs.append(&mut round.rungs);
+                all.attempts.append(&mut round.attempts);
                 let kept = all.report.answer_iteration;
                 all.report.join(round.report);
                 all.report.answer_iteration = kept;
@@ -134,17 +134,18 @@ fn climb_scaled_here<T: Real>(
             }
         };
         if taken || before == 0 {
-            climb.report.answer_iteration = answered;
+            outcome.report.answer_iteration = answered;
         }
-        let stop = stop
-            .or_else(|| (climb.report.iterations >= setup.stopping.max_iterations).then_some(Stop::MaxIterations));
+        let stop = stop.or_else(|| {
+            (outcome.report.iterations >= setup.stopping.max_iterations).then_some(Stop::MaxIterations)
+        });
         if let Some(stop) = stop {
-            rounds.tell(whole, &mut climb.report, stop);
+            rounds.tell(whole, &mut outcome.report, stop);
             x.iter_mut().zip(&rounds.answer).for_each(|(x, v)| *x = T::from_f64(*v));
-            return Ok(climb);
+            return Ok(outcome);
         }
         rtol = (LEAST_GAIN * rounds.goal / rounds.residual.norm).clamp(10.0 * T::EPSILON, 0.1);
-        all = Some(climb);
+        all = Some(outcome);
     }
 }
 
@@ -178,10 +179,10 @@ impl<'s, T: Real> Rounds<'s, T> {
     fn round(
         &self,
         whole: &Csr<T>,
-        before: Option<&Climb<T>>,
-        (ladder, rtol): (&[Option<Preconditioner>], f64),
+        before: Option<&FallbackSolve<T>>,
+        (chain, rtol): (&[Option<Preconditioner>], f64),
         observer: &mut Observer<'_>,
-    ) -> Result<(Climb<T>, Vec<f64>)> {
+    ) -> Result<(FallbackSolve<T>, Vec<f64>)> {
         let device = self.matrix.device();
         let rhs: Vec<T> = self.residual.r.iter().zip(&self.left).map(|(r, l)| T::from_f64(r * l)).collect();
         let start = magnitude::norm(rhs.iter().map(|v| v.to_f64()));
@@ -194,19 +195,19 @@ impl<'s, T: Real> Rounds<'s, T> {
         (inner.stopping.rtol, inner.stopping.atol, inner.stopping.residual_reduction) = (rtol, 0.0, 0.0);
         let mut round = match before {
             // The preconditioner that did it is kept.
-            Some(Climb { which, built, .. }) => {
+            Some(FallbackSolve { which, built, .. }) => {
                 inner.preconditioner = built.as_ref().map(|built| built.operator.clone());
                 inner.stopping.patience = None;
                 let report = Solver::with(&self.matrix, inner)?.solve_observed(&rhs, &mut y, observer)?;
-                let tried = vec![Rung::refined(*which, &report)];
-                Climb { report, which: *which, built: None, rungs: tried }
+                let tried = vec![Attempt::refined(*which, &report)];
+                FallbackSolve { report, which: *which, built: None, attempts: tried }
             }
             None => {
                 let system = (&self.matrix, &self.scaled, self.system.partition);
-                rungs(system, &inner, ladder, (&rhs, &mut y), observer)?
+                try_chain(system, &inner, chain, (&rhs, &mut y), observer)?
             }
         };
-        round.rungs.iter_mut().for_each(|rung| rung.scaled = true);
+        round.attempts.iter_mut().for_each(|attempt| attempt.scaled = true);
         // Norms of the scaled system, as parts of what they begin with.
         let factor = if start > 0.0 { self.residual.norm / start } else { 1.0 };
         round.report.history.iter_mut().for_each(|norm| *norm *= factor);

@@ -20,6 +20,6 @@ pub(crate) use linear::{check_shape, no_adjoint, one_column};
 pub use norms::{adjoint_error, estimate_norm, frobenius_norm};
 pub(crate) use norms::{estimate_norm_in, magnitude};
 pub use split::SplitRows;
-pub use stencil::{Rim, Stencil};
+pub use stencil::{Boundary, Stencil};
 pub use subsets::Subsets;
 pub(crate) use subsets::{SubsetsScratch, check_count};

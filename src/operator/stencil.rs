@@ -15,27 +15,27 @@ const MOST_UNROLLED: usize = 9;
 /// Points of an axis up to which coordinates beyond it, and below 0, are told apart from those on it.
 const LONGEST_AXIS: usize = 1 << 31;
 
-/// Most words of the table of rows at the rims.
+/// Most words of the table of rows at the boundaries.
 const LARGEST_TABLE: usize = 1 << 20;
 
 /// Values beyond the end of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rim {
+pub enum Boundary {
     /// Zeros: Dirichlet's condition one grid distance beyond the last points. A point of the stencil out there is no entry.
     #[default]
     Zero,
     /// Mirror images, with the mirror half a grid distance beyond the last points (`x[-1 - k] = x[k]`): Neumann's condition, nothing
-    /// flows through the rim.
+    /// flows through the boundary.
     Reflecting,
     /// The other end of the axis: `x[n + k] = x[k]`.
     Periodic,
 }
 
-/// A constant-coefficient stencil on a grid of two or three dimensions, with zeros beyond the boundary, or with other [`Rim`]s.
+/// A constant-coefficient stencil on a grid of two or three dimensions, with zeros beyond the boundary, or with other [`Boundary`]s.
 ///
 /// Row `i = x + width (y + height z)` of the matrix has the coefficient of point `(dx, dy, dz)` in column
 /// `(x + dx) + width ((y + dy) + height (z + dz))` if that lies on the grid. Coordinates beyond it are no entries, or those that
-/// the rim maps them to; coefficients that so meet in one column are added in `f64`.
+/// the boundary maps them to; coefficients that so meet in one column are added in `f64`.
 ///
 /// ```
 /// use residuum::operator::Stencil;
@@ -53,7 +53,7 @@ pub struct Stencil {
     size: [usize; 3],
     /// In ascending order of the column they stand for.
     points: Vec<([i64; 3], f64)>,
-    rims: [Rim; 3],
+    boundaries: [Boundary; 3],
 }
 
 /// Points of an axis by the entries that their rows have: those before the inner ones, the inner ones, those behind.
@@ -107,7 +107,7 @@ impl Stencil {
             }
             kept.push((offset, *coefficient));
         }
-        let mut stencil = Self { size, points: kept, rims: [Rim::Zero; 3] };
+        let mut stencil = Self { size, points: kept, boundaries: [Boundary::Zero; 3] };
         let size = stencil.size;
         stencil.points.sort_by_key(|point| place(size, point.0));
         Ok(stencil)
@@ -153,8 +153,8 @@ impl Stencil {
     }
 
     /// A copy of the stencil with other values beyond the ends of each axis.
-    pub fn with_rims(self, rims: [Rim; 3]) -> Self {
-        Self { rims, ..self }
+    pub fn with_boundaries(self, boundaries: [Boundary; 3]) -> Self {
+        Self { boundaries, ..self }
     }
 
     /// Width, height and depth of the grid.
@@ -164,23 +164,25 @@ impl Stencil {
 
     /// Points that meet the grid from somewhere: others are no entry of any row.
     fn met(&self) -> impl Iterator<Item = &([i64; 3], f64)> {
-        let meets = |axis: usize, d: i64| self.rims[axis] != Rim::Zero || d.unsigned_abs() < self.size[axis] as u64;
+        let meets = |axis: usize, d: i64| {
+            self.boundaries[axis] != Boundary::Zero || d.unsigned_abs() < self.size[axis] as u64
+        };
         self.points.iter().filter(move |(offset, _)| (0..3).all(|axis| meets(axis, offset[axis])))
     }
 
     /// Tells if coordinates beyond the grid are mapped onto it.
     fn has_table(&self) -> bool {
-        self.rims != [Rim::Zero; 3]
+        self.boundaries != [Boundary::Zero; 3]
     }
 
     /// Place on an axis of a coordinate that may lie beyond it.
     fn mapped(&self, axis: usize, at: i64) -> Option<usize> {
         let n = self.size[axis] as i64;
-        match self.rims[axis] {
+        match self.boundaries[axis] {
             _ if (0..n).contains(&at) => Some(at as usize),
-            Rim::Zero => None,
-            Rim::Periodic => Some(at.rem_euclid(n) as usize),
-            Rim::Reflecting => {
+            Boundary::Zero => None,
+            Boundary::Periodic => Some(at.rem_euclid(n) as usize),
+            Boundary::Reflecting => {
                 let folded = at.rem_euclid(2 * n);
                 Some(folded.min(2 * n - 1 - folded) as usize)
             }
@@ -233,7 +235,7 @@ impl Stencil {
             offset[axis] = -offset[axis];
             offset
         };
-        (0..3).filter(|axis| self.rims[*axis] == Rim::Reflecting).all(|axis| {
+        (0..3).filter(|axis| self.boundaries[*axis] == Boundary::Reflecting).all(|axis| {
             self.points.iter().all(|(offset, c)| {
                 let there = flipped(*offset, axis);
                 self.points.iter().any(|(other, k)| *other == there && k == c)
@@ -265,7 +267,7 @@ impl Stencil {
     ///
     /// # Errors
     /// [`Error::Unsupported`] for `f64` on a device without it, [`Error::Memory`], [`Error::Option`] for a grid that
-    /// [`Stencil::new`] would refuse, and for one whose points reach so far beyond rims other than zeros that the rows there take
+    /// [`Stencil::new`] would refuse, and for one whose points reach so far beyond boundaries other than zeros that the rows there take
     /// a table of more than 2^20 words.
     ///
     /// # Cost
@@ -282,14 +284,14 @@ impl Stencil {
             return Err(Error::Option { name: "stencil", reason });
         }
         let checked = self.met().map(|(offset, c)| (offset.map(|d| d as i32), *c)).collect::<Vec<_>>();
-        let forward = Self::new(self.size, &checked)?.with_rims(self.rims);
+        let forward = Self::new(self.size, &checked)?.with_boundaries(self.boundaries);
         if self.has_table() && forward.table_words() > LARGEST_TABLE {
-            let reason = "its points reach too far beyond the rims".into();
+            let reason = "its points reach too far beyond the boundaries".into();
             return Err(Error::Option { name: "stencil", reason });
         }
         let mirrored: Vec<_> = checked.iter().map(|(offset, c)| (offset.map(|d| -d), *c)).collect();
         let backward = match self.is_transposable() {
-            true => Some(Self::new(self.size, &mirrored)?.with_rims(self.rims).layout()),
+            true => Some(Self::new(self.size, &mirrored)?.with_boundaries(self.boundaries).layout()),
             false => None,
         };
         let (nnz, _) = forward.entries::<T>(0);

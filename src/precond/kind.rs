@@ -40,7 +40,7 @@ pub(crate) trait PreconditionerKind: Copy {
     }
 
     /// A copy whose factors are rounded to `f32`, if it has stored factors.
-    fn in_single(self) -> Option<Self> {
+    fn in_stored_f32(self) -> Option<Self> {
         None
     }
 

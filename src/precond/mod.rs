@@ -20,7 +20,7 @@ pub use block_jacobi::{BlockJacobi, BlockJacobiOptions};
 pub use build::Built;
 pub use incomplete::{Factorisation, Fill, Incomplete, IncompleteOptions};
 pub use inverse::{
-    AdaptivePlaces, Ainv, AinvOptions, Bainv, BainvOptions, Fsai, FsaiOptions, FsaiPlaces, NonsymmetricAinv,
+    AdaptivePattern, Ainv, AinvOptions, Bainv, BainvOptions, Fsai, FsaiOptions, FsaiPattern, NonsymmetricAinv,
     NonsymmetricAinvOptions, Orthogonalisation, Spai, SpaiOptions,
 };
 pub use named::Preconditioner;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::kind::{LeastSquares, Parameters, PreconditionerKind, Symmetry};
 use super::{
-    AdaptivePlaces, AinvOptions, BainvOptions, BlockJacobiOptions, Factorisation, Fill, FsaiOptions,
+    AdaptivePattern, AinvOptions, BainvOptions, BlockJacobiOptions, Factorisation, Fill, FsaiOptions,
     IncompleteOptions, NonsymmetricAinvOptions, PolynomialOptions, SpaiOptions, SweepOptions, TwoLevelOptions,
 };
 use crate::error::{Error, Result};
@@ -38,12 +38,12 @@ pub enum Preconditioner {
     /// colours; SSOR is symmetric, for CG.
     Sweep(SweepOptions),
     /// Incomplete factors: [`Incomplete`](super::Incomplete). By name, Cholesky factors for symmetric positive definite matrices first:
-    /// `ic0` and `ilu0` in the places of the matrix, or `ic0=0.01` with a shift; `ic0-sweeps` and `ilu0-sweeps` by sweeps, or `ic0-sweeps=3:5`,
+    /// `ic0` and `ilu0` in the sparsity pattern of the matrix, or `ic0=0.01` with a shift; `ic0-sweeps` and `ilu0-sweeps` by sweeps, or `ic0-sweeps=3:5`,
     /// the sweeps over the factors and those of a solve (0 solves exactly); `ict` and `ilut` with a threshold, or `ict=20:1e-3`, entries of a row and
     /// threshold.
     Incomplete(IncompleteOptions),
     /// An approximate inverse in factors, for symmetric positive definite matrices: [`Ainv`](super::Ainv). By name `sainv` (stabilised), which
-    /// drops entries below 0.1, or `sainv=0.01`, or `sainv=0.01:2`, which also drops what is not in the places of the square of the
+    /// drops entries below 0.1, or `sainv=0.01`, or `sainv=0.01:2`, which also drops what is not in the sparsity pattern of the square of the
     /// matrix; likewise `ainv` (less work, and pivots may fail) and `ldl-ainv` (from incomplete factors of the matrix, the least work of the three,
     /// made on the host; pivots may fail).
     Ainv(AinvOptions),
@@ -54,10 +54,10 @@ pub enum Preconditioner {
     /// parts of about 100 rows, or `bainv=29` with 29 parts. It needs the feature `metis`, or a partition: [`Preconditioner::build_over`].
     Bainv(BainvOptions),
     /// A factorised sparse approximate inverse, for symmetric positive definite matrices: [`Fsai`](super::Fsai). By name `fsai`, or `fsai=2`
-    /// in the places of the square of the matrix; `adaptive-fsai` finds its places, or `adaptive-fsai=10:2`, steps of a row and places of
+    /// in the sparsity pattern of the square of the matrix; `adaptive-fsai` finds its sparsity pattern, or `adaptive-fsai=10:2`, steps of a row and entries of
     /// a step (the name does not say the tolerance, which is 0.01 then).
     Fsai(FsaiOptions),
-    /// A sparse approximate inverse, for square matrices: [`Spai`](super::Spai). By name `spai`, or `spai=2` in the places of the square of
+    /// A sparse approximate inverse, for square matrices: [`Spai`](super::Spai). By name `spai`, or `spai=2` in the sparsity pattern of the square of
     /// the matrix. It is not symmetric.
     Spai(SpaiOptions),
     /// A Chebyshev polynomial in the matrix, for symmetric positive definite matrices: [`Polynomial`](super::Polynomial). By name `chebyshev`,
@@ -98,7 +98,7 @@ pub(super) use with_kind;
 
 impl Preconditioner {
     /// Every preconditioner, with neutral parameters: blocks of 8, relaxation factor 1, rows by colours, entries from 0.1 on,
-    /// places of the matrix itself.
+    /// sparsity pattern of the matrix itself.
     pub const ALL: &'static [Self] = &[
         Self::Jacobi,
         Self::BlockJacobi(BlockJacobiOptions::consecutive(8)),
@@ -118,7 +118,7 @@ impl Preconditioner {
         #[cfg(feature = "metis")]
         Self::Bainv(BainvOptions::NEUTRAL),
         Self::Fsai(FsaiOptions::power(1)),
-        Self::Fsai(FsaiOptions::adaptive(AdaptivePlaces::NEUTRAL)),
+        Self::Fsai(FsaiOptions::adaptive(AdaptivePattern::NEUTRAL)),
         Self::Spai(SpaiOptions::NEUTRAL),
         Self::Chebyshev(PolynomialOptions::fourth_kind(3)),
         Self::TwoLevel(TwoLevelOptions::new()),
@@ -158,13 +158,13 @@ impl Preconditioner {
     /// A copy whose factors are rounded to `f32` and stored so, if it has stored factors: by name `sainv=0.1,f32`. Products still take and give
     /// vectors of `T` and sum as those do, so that it is a fixed operator too, symmetric and definite as before: CG and MINRES take it as
     /// any other. The entries take 8 bytes instead of 12, or 6 where columns take 16 bits ([`Packing`](crate::Packing)).
-    pub fn in_single(self) -> Option<Self> {
-        with_kind!(self, |kind, variant| kind.in_single().map(variant))
+    pub fn in_stored_f32(self) -> Option<Self> {
+        with_kind!(self, |kind, variant| kind.in_stored_f32().map(variant))
     }
 
     /// Tells if its factors are rounded to `f32`.
-    pub fn is_single(&self) -> bool {
-        self.in_single().as_ref() == Some(self)
+    pub fn is_stored_f32(&self) -> bool {
+        self.in_stored_f32().as_ref() == Some(self)
     }
 
     /// Names of those that `suit`.
@@ -197,7 +197,7 @@ const fn by_sweeps(kind: Factorisation) -> IncompleteOptions {
 const THRESHOLD: Fill = Fill::Threshold { most: 20, drop: 1e-3 };
 
 /// Ending of the name of a preconditioner whose factors are in `f32`.
-const IN_SINGLE: &str = ",f32";
+const STORED_F32: &str = ",f32";
 
 /// Name and parameter, as [`Preconditioner::from_str`] reads them.
 impl Display for Preconditioner {
@@ -207,7 +207,7 @@ impl Display for Preconditioner {
         if !parameters.is_empty() {
             write!(f, "={parameters}")?;
         }
-        f.write_str(if self.is_single() { IN_SINGLE } else { "" })
+        f.write_str(if self.is_stored_f32() { STORED_F32 } else { "" })
     }
 }
 
@@ -215,18 +215,18 @@ impl FromStr for Preconditioner {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let (text, single) = name.strip_suffix(IN_SINGLE).map_or((name, false), |text| (text, true));
+        let (text, stored_f32) = name.strip_suffix(STORED_F32).map_or((name, false), |text| (text, true));
         let (word, parameter) = text.split_once('=').map_or((text, None), |(word, text)| (word, Some(text)));
         let known = Self::ALL.iter().copied().find(|known| known.name() == word).ok_or_else(|| {
             let reason = format!("'{name}' is none of {}", Self::names_of(|_| true));
             Error::Option { name: "preconditioner", reason }
         })?;
         let named = parameter.map_or(Ok(known), |text| known.with(text))?;
-        if !single {
+        if !stored_f32 {
             return Ok(named);
         }
-        named.in_single().ok_or_else(|| {
-            let names = Self::names_of(|which| which.in_single().is_some());
+        named.in_stored_f32().ok_or_else(|| {
+            let names = Self::names_of(|which| which.in_stored_f32().is_some());
             let reason = format!("{word} has no factors that are stored in f32: take one of {names}");
             Error::Option { name: "preconditioner", reason }
         })

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::number::{Real, first_not_finite, per_number};
-use crate::operator::{Rim, Stencil};
+use crate::operator::{Boundary, Stencil};
 use crate::solver::{Method, NullSpace, Report, Setup, Solver};
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -111,13 +111,14 @@ impl<T: Real> Flow<T> {
         let (matrix, space, mask, filled) = match setup.obstacles.take() {
             None => {
                 let stencil = Stencil::laplacian_2d(size[0], size[1])?;
-                let closed = stencil.with_rims([Rim::Reflecting, Rim::Reflecting, Rim::Zero]);
+                let closed = stencil.with_boundaries([Boundary::Reflecting, Boundary::Reflecting, Boundary::Zero]);
                 (closed.operator(device)?, NullSpace::constants(device, n)?, None, 0)
             }
             Some(obstacles) => {
                 let (obstacles, filled, components) = obstacles.filled();
                 let space = null_space(device, n, &components)?;
-                let matrix = Matrix::new(device, &obstacles.laplacian(0.0, 1.0, Rim::Reflecting)?, Format::Auto)?;
+                let matrix =
+                    Matrix::new(device, &obstacles.laplacian(0.0, 1.0, Boundary::Reflecting)?, Format::Auto)?;
                 let mask = device.place().take(words(&obstacles))?;
                 setup.obstacles = Some(obstacles);
                 (matrix, space, Some(mask), filled)
@@ -381,7 +382,7 @@ const MOST_CELLS: usize = 1 << 22;
 /// Fails on numbers that cannot be meant. Returns the number of cells.
 fn check(setup: &FlowSetup) -> Result<usize> {
     let FlowSetup { size, cell, step, viscosity, wall, .. } = setup;
-    // Nodes up to two cells beyond a rim mirror those inside.
+    // Nodes up to two cells beyond a boundary mirror those inside.
     let n = cells(*size, 4)?;
     if let Some(side) = size.iter().find(|side| **side > MOST_CELLS) {
         let reason = format!("{side} cells along a side are more than {MOST_CELLS}");

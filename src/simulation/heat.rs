@@ -6,7 +6,7 @@ use crate::device::Device;
 use crate::error::{Result, same_length};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::operator::{Rim, Stencil};
+use crate::operator::{Boundary, Stencil};
 use crate::solver::{Method, Report, Solver, Stopping};
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -19,8 +19,8 @@ pub struct HeatSetup {
     pub size: [usize; 2],
     /// `s = conductivity * dt / dx²`, without a unit. Any positive number is stable.
     pub step: f64,
-    /// [`Rim::Zero`]: cold beyond the rim, heat is lost; [`Rim::Reflecting`]: insulated; [`Rim::Periodic`].
-    pub rim: Rim,
+    /// [`Boundary::Zero`]: cold beyond the boundary, heat is lost; [`Boundary::Reflecting`]: insulated; [`Boundary::Periodic`].
+    pub boundary: Boundary,
     /// [`Format::OnTheFly`]: nothing is stored; any other: the matrix in that format.
     pub format: Format,
     /// When a step is solved.
@@ -28,10 +28,16 @@ pub struct HeatSetup {
 }
 
 impl HeatSetup {
-    /// Steps of `step` on a grid of `[width, height]` that loses heat at its rim, not stored, each solved as
+    /// Steps of `step` on a grid of `[width, height]` that loses heat at its boundary, not stored, each solved as
     /// [`Stopping::for_precision`] says.
     pub fn new<T: Real>(size: [usize; 2], step: f64) -> Self {
-        Self { size, step, rim: Rim::Zero, format: Format::OnTheFly, stopping: Stopping::for_precision::<T>() }
+        Self {
+            size,
+            step,
+            boundary: Boundary::Zero,
+            format: Format::OnTheFly,
+            stopping: Stopping::for_precision::<T>(),
+        }
     }
 }
 
@@ -73,13 +79,14 @@ impl<T: Real> Heat<T> {
     }
 
     fn new_here(device: &Device, setup: &HeatSetup, picture: &[T]) -> Result<Self> {
-        let HeatSetup { size, step, rim, format, .. } = *setup;
+        let HeatSetup { size, step, boundary, format, .. } = *setup;
         let n = cells(size, 1)?;
         positive("step", step)?;
         same_length("temperatures", n, picture.len())?;
         let around = [[0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 1, 0]].map(|offset| (offset, -step));
         let points = [&[([0; 3], 1.0 + 4.0 * step)][..], &around].concat();
-        let stencil = Stencil::new([size[0], size[1], 1], &points)?.with_rims([rim, rim, Rim::Zero]);
+        let stencil =
+            Stencil::new([size[0], size[1], 1], &points)?.with_boundaries([boundary, boundary, Boundary::Zero]);
         let matrix = match format {
             Format::OnTheFly => stencil.operator(device)?,
             format => Matrix::new(device, &stencil.to_csr()?, format)?,

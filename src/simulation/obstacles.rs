@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number};
-use crate::operator::Rim;
+use crate::operator::Boundary;
 use crate::sparse::Csr;
 
 /// Solid cells of a grid, through which nothing flows and which no wave passes.
@@ -16,19 +16,19 @@ pub struct Obstacles {
 const MOST_COMPONENTS: usize = 8;
 
 per_number! {
-    fn laplacian<T>(obstacles: &Obstacles, numbers: [f64; 2], rim: Rim) -> Result<Csr<T>> = laplacian_here;
+    fn laplacian<T>(obstacles: &Obstacles, numbers: [f64; 2], boundary: Boundary) -> Result<Csr<T>> = laplacian_here;
 }
 
-fn laplacian_here<T: Real>(obstacles: &Obstacles, [shift, weight]: [f64; 2], rim: Rim) -> Result<Csr<T>> {
+fn laplacian_here<T: Real>(obstacles: &Obstacles, [shift, weight]: [f64; 2], boundary: Boundary) -> Result<Csr<T>> {
     let n = obstacles.solid.len();
     Csr::from_rows(n, n, |i, row| {
         if obstacles.solid[i] {
             return row.push((i as u32, T::from_f64(1.0)));
         }
-        let neighbours = obstacles.neighbours(i, rim);
+        let neighbours = obstacles.neighbours(i, boundary);
         let open = neighbours.iter().filter(|neighbour| match neighbour {
             Some(j) => !obstacles.solid[*j],
-            None => rim == Rim::Zero,
+            None => boundary == Boundary::Zero,
         });
         row.push((i as u32, T::from_f64(shift + weight * open.count() as f64)));
         for j in neighbours.into_iter().flatten().filter(|j| !obstacles.solid[*j]) {
@@ -65,14 +65,14 @@ impl Obstacles {
         &self.solid
     }
 
-    /// Neighbours of cell `i`, `None` beyond a rim that does not repeat.
-    fn neighbours(&self, i: usize, rim: Rim) -> [Option<usize>; 4] {
+    /// Neighbours of cell `i`, `None` beyond a boundary that does not repeat.
+    fn neighbours(&self, i: usize, boundary: Boundary) -> [Option<usize>; 4] {
         let [width, height] = self.size;
         let (x, y) = (i % width, i / width);
-        let around = |at: usize, n: usize, up: bool| match (up, rim) {
+        let around = |at: usize, n: usize, up: bool| match (up, boundary) {
             (true, _) if at + 1 < n => Some(at + 1),
             (false, _) if at > 0 => Some(at - 1),
-            (up, Rim::Periodic) => Some(if up { 0 } else { n - 1 }),
+            (up, Boundary::Periodic) => Some(if up { 0 } else { n - 1 }),
             _ => None,
         };
         let row = |up| around(y, height, up).map(|y| y * width + x);
@@ -81,12 +81,12 @@ impl Obstacles {
     }
 
     /// `shift` times the identity plus `weight` times the 5-point Laplacian (4 in the middle, -1 for each neighbour) between free cells:
-    /// a solid neighbour mirrors the cell itself. `rim` says what lies beyond the grid. Rows of solid cells are those of the identity.
+    /// a solid neighbour mirrors the cell itself. `boundary` says what lies beyond the grid. Rows of solid cells are those of the identity.
     ///
     /// # Errors
     /// Those of [`Csr::from_rows`].
-    pub fn laplacian<T: Real>(&self, shift: f64, weight: f64, rim: Rim) -> Result<Csr<T>> {
-        laplacian(self, [shift, weight], rim)
+    pub fn laplacian<T: Real>(&self, shift: f64, weight: f64, boundary: Boundary) -> Result<Csr<T>> {
+        laplacian(self, [shift, weight], boundary)
     }
 
     /// The connected components of the free cells, largest first, as lists of cells: neighbours share a side.
@@ -100,7 +100,7 @@ impl Obstacles {
             let mut component = vec![start];
             let mut at = 0;
             while at < component.len() {
-                for j in self.neighbours(component[at], Rim::Zero).into_iter().flatten() {
+                for j in self.neighbours(component[at], Boundary::Zero).into_iter().flatten() {
                     if !std::mem::replace(&mut seen[j], true) {
                         component.push(j);
                     }
@@ -141,18 +141,22 @@ mod tests {
 
     #[test]
     fn without_solid_cells_it_is_the_stencil() {
-        for (rim, rims) in [
-            (Rim::Zero, [Rim::Zero; 3]),
-            (Rim::Reflecting, [Rim::Reflecting, Rim::Reflecting, Rim::Zero]),
-            (Rim::Periodic, [Rim::Periodic, Rim::Periodic, Rim::Zero]),
+        for (boundary, boundaries) in [
+            (Boundary::Zero, [Boundary::Zero; 3]),
+            (Boundary::Reflecting, [Boundary::Reflecting, Boundary::Reflecting, Boundary::Zero]),
+            (Boundary::Periodic, [Boundary::Periodic, Boundary::Periodic, Boundary::Zero]),
         ] {
             for size in [[5, 4], [2, 3], [1, 2]] {
                 let obstacles = Obstacles::new(size, vec![false; size[0] * size[1]]).unwrap();
                 let around = [[0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 1, 0]].map(|offset| (offset, -2.0));
                 let points = [&[([0, 0, 0], 11.0)][..], &around].concat();
-                let stencil = Stencil::new([size[0], size[1], 1], &points).unwrap().with_rims(rims);
+                let stencil = Stencil::new([size[0], size[1], 1], &points).unwrap().with_boundaries(boundaries);
                 let wanted = stencil.to_csr::<f64>().unwrap();
-                assert_eq!(obstacles.laplacian::<f64>(3.0, 2.0, rim).unwrap(), wanted, "{size:?} {rim:?}");
+                assert_eq!(
+                    obstacles.laplacian::<f64>(3.0, 2.0, boundary).unwrap(),
+                    wanted,
+                    "{size:?} {boundary:?}"
+                );
             }
         }
     }
@@ -165,7 +169,7 @@ mod tests {
         let (filled, count, left) = obstacles.clone().filled();
         assert_eq!((count, left.len()), (3, 3));
         assert_eq!(filled.solid().iter().filter(|solid| !**solid).count(), 8);
-        let a = obstacles.laplacian::<f64>(0.0, 1.0, Rim::Reflecting).unwrap();
+        let a = obstacles.laplacian::<f64>(0.0, 1.0, Boundary::Reflecting).unwrap();
         assert_eq!(a.row(2), (&[2u32][..], &[1.0][..]), "a solid cell");
         assert_eq!(a.row(3), (&[3u32, 8][..], &[1.0, -1.0][..]), "one free neighbour");
         assert!(Obstacles::new([2, 2], vec![true; 4]).is_err() && Obstacles::new([2, 2], vec![false; 3]).is_err());

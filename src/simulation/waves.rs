@@ -9,7 +9,7 @@ use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::number::{Real, per_number};
-use crate::operator::{Rim, Stencil};
+use crate::operator::{Boundary, Stencil};
 use crate::solver::{Method, Report, Solver, Stopping};
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -33,8 +33,8 @@ pub struct WaveSetup {
     pub size: [usize; 2],
     /// `gamma = c² dt² / dx²`, without a unit. Any positive number is stable.
     pub gamma: f64,
-    /// [`Rim::Zero`]: the rim is fixed; [`Rim::Reflecting`]: it is free; [`Rim::Periodic`].
-    pub rim: Rim,
+    /// [`Boundary::Zero`]: the boundary is fixed; [`Boundary::Reflecting`]: it is free; [`Boundary::Periodic`].
+    pub boundary: Boundary,
     /// Discretisation of time.
     pub average: TimeAverage,
     /// Solid cells that reflect waves.
@@ -46,13 +46,13 @@ pub struct WaveSetup {
 }
 
 impl WaveSetup {
-    /// Waves on a grid of `[width, height]` with a free rim and without obstacles, that keep their energy, not stored, each step
+    /// Waves on a grid of `[width, height]` with a free boundary and without obstacles, that keep their energy, not stored, each step
     /// solved as [`Stopping::for_precision`] says.
     pub fn new<T: Real>(size: [usize; 2], gamma: f64) -> Self {
         Self {
             size,
             gamma,
-            rim: Rim::Reflecting,
+            boundary: Boundary::Reflecting,
             average: TimeAverage::default(),
             obstacles: None,
             format: Format::OnTheFly,
@@ -106,15 +106,20 @@ impl<T: Real> Waves<T> {
     }
 
     fn new_here(device: &Device, setup: &WaveSetup, surface: &[T]) -> Result<Self> {
-        let WaveSetup { size, gamma, rim, average, format, .. } = *setup;
+        let WaveSetup { size, gamma, boundary, average, format, .. } = *setup;
         let n = cells(size, 1)?;
         positive("gamma", gamma)?;
         same_length("heights of a surface", n, surface.len())?;
         let weight = gamma / 2.0;
         let around = [[0, -1, 0], [-1, 0, 0], [1, 0, 0], [0, 1, 0]].map(|offset| (offset, -weight));
         let points = [&[([0; 3], 1.0 + 4.0 * weight)][..], &around].concat();
-        let stencil =
-            || Ok::<_, Error>(Stencil::new([size[0], size[1], 1], &points)?.with_rims([rim, rim, Rim::Zero]));
+        let stencil = || {
+            Ok::<_, Error>(Stencil::new([size[0], size[1], 1], &points)?.with_boundaries([
+                boundary,
+                boundary,
+                Boundary::Zero,
+            ]))
+        };
         let matrix = match (&setup.obstacles, format) {
             (None, Format::OnTheFly) => stencil()?.operator(device)?,
             (None, format) => Matrix::new(device, &stencil()?.to_csr()?, format)?,
@@ -125,7 +130,7 @@ impl<T: Real> Waves<T> {
                     return Err(Error::Option { name: "obstacles", reason });
                 }
                 let format = if format == Format::OnTheFly { Format::Auto } else { format };
-                Matrix::new(device, &obstacles.laplacian(1.0, weight, rim)?, format)?
+                Matrix::new(device, &obstacles.laplacian(1.0, weight, boundary)?, format)?
             }
         };
         let solid = |i: usize| setup.obstacles.as_ref().is_some_and(|obstacles| obstacles.solid()[i]);

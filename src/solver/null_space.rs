@@ -40,7 +40,7 @@ enum Kind<T: Real> {
 }
 
 impl<T: Real> NullSpace<T> {
-    /// The constants: the null space of a grid whose rims reflect or repeat.
+    /// The constants: the null space of a grid whose boundaries reflect or repeat.
     ///
     /// # Errors
     /// [`Error::Option`] for `n = 0`.

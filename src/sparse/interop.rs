@@ -221,7 +221,9 @@ mod tests {
         use crate::operator::{LinearOperator, SplitRows};
         use crate::precond::{Ainv, AinvOptions, Preconditioner, Sweep, SweepOptions};
         use crate::sparse::{Ordering, Permutation, gallery};
-        use crate::{Device, Examination, Format, Matrix, Method, Setup, Stopping, Vector, climb, io};
+        use crate::{
+            Device, Examination, Format, Matrix, Method, Setup, Stopping, Vector, io, solve_with_fallbacks,
+        };
         let device = Device::host();
         let a = gallery::poisson_2d::<f64>(9, 0.1).expect("valid");
         let (rows, columns) = (a.to_sprs(), a.to_sprs().to_csc());
@@ -248,9 +250,11 @@ mod tests {
             let (b, mut x) = (Vector::filled(device, 81, 1.0), Vector::zeros(device, 81));
             let vectors = (b.as_ref().expect("memory"), x.as_mut().expect("memory"));
             let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>());
-            let ladder = [Some(Preconditioner::Jacobi)];
-            let climbed = climb((&matrix, a, None), &setup, &ladder, vectors, &mut |_| ControlFlow::Continue(()));
-            assert!(climbed.expect("a solve").report.converged());
+            let chain = [Some(Preconditioner::Jacobi)];
+            let solved = solve_with_fallbacks((&matrix, a, None), &setup, &chain, vectors, &mut |_| {
+                ControlFlow::Continue(())
+            });
+            assert!(solved.expect("a solve").report.converged());
             let answer = x.expect("memory").to_vec().expect("memory").iter().map(|v| v.to_bits()).collect();
             let folder = tempfile::tempdir().expect("a folder");
             let [market, archive] = ["a.mtx", "a.npz"].map(|name| folder.path().join(name));

@@ -10,7 +10,7 @@ mod graph;
 mod interop;
 mod normal;
 mod pattern;
-mod single;
+mod rounding;
 
 pub(crate) use assembly::RowBlock;
 pub use csr::Csr;

@@ -110,7 +110,7 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
         &[
             &["checksum"],
             &["csr"],
-            &["assembly", "equilibration", "formats", "gallery", "interop", "pattern", "single"],
+            &["assembly", "equilibration", "formats", "gallery", "interop", "pattern", "rounding"],
             &["graph", "normal"],
         ],
     ),
@@ -170,10 +170,10 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
         &[
             &["entries", "envelope", "spectrum", "verdict"],
             &["advice"],
-            &["explanation", "ladder"],
+            &["chain", "explanation"],
             &["rounds"],
             &["resort"],
-            &["climb"],
+            &["fallbacks"],
         ],
     ),
     (

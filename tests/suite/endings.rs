@@ -13,8 +13,8 @@ use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::{Factorisation, IncompleteOptions, Preconditioner};
 use residuum::sparse::gallery;
 use residuum::{
-    Climb, Device, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver, Stop,
-    Stopping, Vector, climb, climb_scaled,
+    Device, FallbackSolve, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver,
+    Stop, Stopping, Vector, solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 
 /// The true residual of `x` as a solve of no iterations finds it.
@@ -105,9 +105,9 @@ fn a_good_start_does_not_end_a_solve_by_its_reduction() {
     assert!(further.iterations > 0 && further.relative_residual() <= 1e-6, "{further}");
 }
 
-/// In a ladder and in rounds of scaled solves it is a part of the first residual of all.
+/// In a chain and in rounds of scaled solves it is a part of the first residual of all.
 #[test]
-fn a_part_of_the_first_residual_holds_for_all_solves_of_a_ladder() {
+fn a_part_of_the_first_residual_holds_for_all_solves_of_a_chain() {
     let device = Device::host();
     let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
     let b = vec![1.0; 1600];
@@ -119,16 +119,17 @@ fn a_part_of_the_first_residual_holds_for_all_solves_of_a_ladder() {
     let stopping = |patience| Stopping { residual_reduction: 1e-3, patience, ..Stopping::after(500) };
     let (matrix, rhs) = (Matrix::new(&device, &a, Format::Csr).unwrap(), Vector::from_slice(&device, &b).unwrap());
     let mut x = Vector::from_slice(&device, &near).unwrap();
-    let ladder = [None, Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky)))];
+    let chain = [None, Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky)))];
     let go_on = &mut |_: &_| ControlFlow::Continue(());
     let setup = Setup::new(Method::Cg, stopping(Some(5)));
-    let Climb { report, rungs, .. } = climb((&matrix, &a, None), &setup, &ladder, (&rhs, &mut x), go_on).unwrap();
-    assert_eq!((rungs.len(), report.stop), (3, Stop::Converged), "{report}");
+    let FallbackSolve { report, attempts, .. } =
+        solve_with_fallbacks((&matrix, &a, None), &setup, &chain, (&rhs, &mut x), go_on).unwrap();
+    assert_eq!((attempts.len(), report.stop), (3, Stop::Converged), "{report}");
     assert!(report.true_residual <= wanted && report.true_residual > 1e-3 * wanted, "{report}");
     let mut x = near;
     let system = HostSystem { a: &a, b: &b, format: Format::Csr, partition: None };
     let setup = Setup::new(Method::Cg, stopping(None));
-    let report = climb_scaled(&device, system, &setup, &[None], &mut x, go_on).unwrap().report;
+    let report = solve_scaled_with_fallbacks(&device, system, &setup, &[None], &mut x, go_on).unwrap().report;
     assert!(report.converged() && report.iterations > 0 && report.true_residual <= wanted, "{report}");
 }
 

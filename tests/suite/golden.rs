@@ -15,7 +15,7 @@ use residuum::imaging::{
     Beam, Disc, Fbp, Filter, Grid, Noise, Phantom, Reconstruction, Reconstructor, Regularizer, Scanner, System,
 };
 use residuum::operator::{
-    Deflation, Diagonal, Generated, LinearOperator, LinearOperatorExt, Rim, SharedOperator, SplitRows, Stencil,
+    Boundary, Deflation, Diagonal, Generated, LinearOperator, LinearOperatorExt, SharedOperator, SplitRows, Stencil,
 };
 use residuum::precond::{Bainv, BainvOptions, BlockJacobi, Preconditioner, RowOrdering, Sweep, SweepOptions};
 use residuum::simulation::{
@@ -108,8 +108,16 @@ fn products<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         Stencil::laplacian_2d(37, 23).unwrap(),
         Stencil::laplacian_3d(9, 11, 7).unwrap(),
         Stencil::new([41, 29, 1], &upwind).unwrap(),
-        Stencil::laplacian_2d(37, 23).unwrap().with_rims([Rim::Reflecting, Rim::Periodic, Rim::Zero]),
-        Stencil::laplacian_3d(9, 11, 7).unwrap().with_rims([Rim::Periodic, Rim::Zero, Rim::Reflecting]),
+        Stencil::laplacian_2d(37, 23).unwrap().with_boundaries([
+            Boundary::Reflecting,
+            Boundary::Periodic,
+            Boundary::Zero,
+        ]),
+        Stencil::laplacian_3d(9, 11, 7).unwrap().with_boundaries([
+            Boundary::Periodic,
+            Boundary::Zero,
+            Boundary::Reflecting,
+        ]),
     ]
     .iter()
     .enumerate()

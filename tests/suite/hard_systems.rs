@@ -6,8 +6,8 @@ use crate::common::program;
 use residuum::io::{matrix_market, npy};
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, Climb, Csr, Device, Examination, Format, HostSystem, Matrix, Method, Real, Report, Setup, Solver, Stop,
-    Stopping, Vector, climb, climb_scaled,
+    Answer, Csr, Device, Examination, FallbackSolve, Format, HostSystem, Matrix, Method, Real, Report, Setup,
+    Solver, Stop, Stopping, Vector, solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ fn bar() -> Csr<f64> {
     })
 }
 
-/// Cells of a square, each with the mean of its neighbours: a Laplacian whose rims reflect, and which takes constants to 0.
+/// Cells of a square, each with the mean of its neighbours: a Laplacian whose boundaries reflect, and which takes constants to 0.
 fn neumann(side: usize) -> Csr<f64> {
     let neighbours = |i: usize| {
         let (x, y) = (i % side, i / side);
@@ -76,7 +76,7 @@ fn norm(v: &[f64]) -> f64 {
 }
 
 /// Solves as the program does, on the host: by `method` or the one that is advised.
-fn solved<T: Real>(a: &Csr<T>, b: &[T], method: Option<Method>) -> (Climb<T>, Vec<T>) {
+fn solved<T: Real>(a: &Csr<T>, b: &[T], method: Option<Method>) -> (FallbackSolve<T>, Vec<T>) {
     let device = Device::host();
     let found = Examination::of(a).unwrap();
     let method = method.unwrap_or(found.advise(T::PRECISION).method);
@@ -89,19 +89,19 @@ fn solved<T: Real>(a: &Csr<T>, b: &[T], method: Option<Method>) -> (Climb<T>, Ve
     let mut x = Vector::zeros(&device, a.cols()).unwrap();
     let setup = Setup::new(method, Stopping::for_precision::<T>());
     let go_on = &mut |_: &_| ControlFlow::Continue(());
-    let ladder = found.ladder(&method);
-    let climb = climb((&matrix.unwrap(), a, None), &setup, &ladder, (&b, &mut x), go_on).unwrap();
-    (climb, x.to_vec().unwrap())
+    let chain = found.fallback_chain(&method);
+    let outcome = solve_with_fallbacks((&matrix.unwrap(), a, None), &setup, &chain, (&b, &mut x), go_on).unwrap();
+    (outcome, x.to_vec().unwrap())
 }
 
 /// Solves as the program does with `--scale`, on the host and without a preconditioner.
-fn solved_scaled(a: &Csr<f64>, b: &[f64], method: Method) -> (Climb<f64>, Vec<f64>) {
+fn solved_scaled(a: &Csr<f64>, b: &[f64], method: Method) -> (FallbackSolve<f64>, Vec<f64>) {
     let setup = Setup::new(method, Stopping::for_precision::<f64>());
     let system = HostSystem { a, b, format: Format::Auto, partition: None };
     let mut x = vec![0.0; a.cols()];
     let go_on = &mut |_: &_| ControlFlow::Continue(());
-    let climb = climb_scaled(&Device::host(), system, &setup, &[None], &mut x, go_on).unwrap();
-    (climb, x)
+    let outcome = solve_scaled_with_fallbacks(&Device::host(), system, &setup, &[None], &mut x, go_on).unwrap();
+    (outcome, x)
 }
 
 /// The report tells of the system as it was given.
@@ -117,7 +117,7 @@ fn is_true<T: Real>(report: &Report, a: &Csr<T>, b: &[T], x: &[T]) {
 fn a_bar_with_rows_of_the_identity_is_solved() {
     let a = bar();
     for b in [a.product(&[1.0; 60]).unwrap(), noise(60, 3), vec![1.0; 60]] {
-        let (Climb { report, .. }, x) = solved(&a, &b, None);
+        let (FallbackSolve { report, .. }, x) = solved(&a, &b, None);
         assert!(report.converged(), "{report}");
         is_true(&report, &a, &b, &x);
         if report.stop == Stop::Rounded {
@@ -134,7 +134,7 @@ fn the_residual_of_a_scaled_solve_is_that_of_the_system_that_was_given() {
     let a: Csr<f64> = dense(n, n, |i, j| inner[i * n + j] + if i == j { 8.0 } else { 0.0 });
     let a = a.scaled(&exponents(3), &exponents(5)).unwrap();
     let b = a.product(&vec![1.0; n]).unwrap();
-    let (Climb { report, .. }, x) = solved_scaled(&a, &b, Method::Gmres { restart: 50 });
+    let (FallbackSolve { report, .. }, x) = solved_scaled(&a, &b, Method::Gmres { restart: 50 });
     is_true(&report, &a, &b, &x);
     assert!(report.stop == Stop::Converged && report.relative_residual() <= 1e-8, "{report}");
     assert!(report.history.len() > 2 && report.answer_iteration == report.iterations, "{report:?}");
@@ -144,7 +144,7 @@ fn the_residual_of_a_scaled_solve_is_that_of_the_system_that_was_given() {
 fn damping_is_one_of_the_unknowns_that_were_given() {
     let a: Csr<f64> = diagonal(&[1.0, 100.0]);
     for method in [Method::Lsqr { damp: 1.0 }, Method::Lsmr { damp: 1.0 }, Method::Cgls { damp: 1.0 }] {
-        let (Climb { report, .. }, x) = solved_scaled(&a, &[1.0, 1.0], method);
+        let (FallbackSolve { report, .. }, x) = solved_scaled(&a, &[1.0, 1.0], method);
         // (A'A + I) x = A'b.
         let wanted = [0.5, 100.0 / 10_001.0];
         assert!(x.iter().zip(wanted).all(|(x, w)| (x - w).abs() < 1e-9), "{method}: {x:?} {report}");
@@ -169,19 +169,19 @@ fn systems_without_a_solution_end_with_the_least_residual() {
     for (a, null, b) in cases {
         let least = part(&null, &b);
         for method in [Some(Method::Minres), None] {
-            let (Climb { report, .. }, x) = solved(&a, &b, method);
+            let (FallbackSolve { report, .. }, x) = solved(&a, &b, method);
             is_true(&report, &a, &b, &x);
             assert_eq!(report.stop, Stop::LeastSquares, "{report}");
             assert!((report.true_residual - least).abs() <= 1e-6 * least, "{} {least}", report.true_residual);
             assert!(norm(&x) < 1e6, "{}", norm(&x));
-            let words = Examination::glance(&a).unwrap().explain(&report).unwrap();
+            let words = Examination::quick(&a).unwrap().explain(&report).unwrap();
             assert!(words.contains("not in the range"), "{words}");
         }
     }
     // One that has a solution is solved as ever.
     let a = neumann(20);
     let b = a.product(&noise(400, 8)).unwrap();
-    let (Climb { report, .. }, _) = solved(&a, &b, Some(Method::Minres));
+    let (FallbackSolve { report, .. }, _) = solved(&a, &b, Some(Method::Minres));
     assert!(report.stop == Stop::Converged && report.projected.is_none(), "{report}");
 }
 
@@ -190,7 +190,7 @@ fn no_answer_that_runs_away_is_called_one() {
     let a: Csr<f64> = dense(3, 3, |i, j| if i.max(j) < 2 || i == j { 1.0 } else { 0.0 });
     let b = [1.0, 2.0, 1.0];
     for method in [Method::Cg, Method::BiCgStab, Method::Gmres { restart: 30 }, Method::FlexibleCg] {
-        let (Climb { report, .. }, x) = solved(&a, &b, Some(method));
+        let (FallbackSolve { report, .. }, x) = solved(&a, &b, Some(method));
         assert!(!report.converged(), "{report} {x:?}");
         let report = solved_scaled(&a, &b, method).0.report;
         assert!(!report.converged(), "{report}");
@@ -200,9 +200,9 @@ fn no_answer_that_runs_away_is_called_one() {
 #[test]
 fn an_end_as_least_squares_is_confirmed_row_by_row() {
     let a: Csr<f32> = diagonal(&[1.0, -1e8]);
-    let (Climb { report, rungs, .. }, x) = solved(&a, &[1.0, 0.0], None);
+    let (FallbackSolve { report, attempts, .. }, x) = solved(&a, &[1.0, 0.0], None);
     assert!(report.stop == Stop::Converged && x == [1.0, 0.0], "{x:?} {report}");
-    assert!(rungs.last().unwrap().scaled);
+    assert!(attempts.last().unwrap().scaled);
     assert!(Examination::of(&a).unwrap().explain(&report).is_none());
 }
 
@@ -212,7 +212,7 @@ fn what_is_symmetric_to_rounding_is_solved_by_conjugate_gradients() {
     let factors: Vec<f64> = (0..a.rows()).map(|k| 1.0 + (k % 4) as f64 * 2.2e-16).collect();
     let near = a.scaled(&factors, &vec![1.0; a.cols()]).unwrap();
     let b = near.product(&vec![1.0; a.cols()]).unwrap();
-    let (Climb { report, .. }, _) = solved(&near, &b, None);
+    let (FallbackSolve { report, .. }, _) = solved(&near, &b, None);
     assert!(report.method == Method::Cg && report.stop == Stop::Converged, "{report}");
 }
 
@@ -234,12 +234,12 @@ fn the_printed_chain_is_the_one_that_is_climbed() {
     };
     let b = vec![1.0; n * n];
     for method in [Method::Gmres { restart: 5 }, Method::Gmres { restart: 50 }] {
-        let (Climb { report, rungs, .. }, _) = solved(&a, &b, Some(method));
+        let (FallbackSolve { report, attempts, .. }, _) = solved(&a, &b, Some(method));
         assert!(report.converged(), "{report}");
-        let first = &rungs[0];
+        let first = &attempts[0];
         assert!(first.iterations <= 150 || first.end == Ok(Stop::Converged), "{first}");
         if first.end == Ok(Stop::Slow) {
-            assert!(rungs.len() > 1 && first.iterations == 150, "{first}");
+            assert!(attempts.len() > 1 && first.iterations == 150, "{first}");
         }
     }
 }
@@ -263,10 +263,10 @@ fn a_solve_that_falls_and_then_crawls_leaves_half_to_the_others() {
     })
     .unwrap();
     let b: Vec<f64> = (0..n).map(|i| if i < easy { 1e4 } else { 1.0 }).collect();
-    let (Climb { report, rungs, which, .. }, x) = solved(&a, &b, Some(Method::Gmres { restart: 10 }));
+    let (FallbackSolve { report, attempts, which, .. }, x) = solved(&a, &b, Some(Method::Gmres { restart: 10 }));
     assert!(report.converged() && which.is_some(), "{report}");
     is_true(&report, &a, &b, &x);
-    assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 5000), "{}", rungs[0]);
+    assert_eq!((&attempts[0].end, attempts[0].iterations), (&Ok(Stop::Slow), 5000), "{}", attempts[0]);
 }
 
 #[test]

@@ -134,8 +134,8 @@ const SEQUENTIAL: Storage = Storage {
 fn products<T: Real>(device: &Device) {
     // Values that `f32` holds, in few columns and in many.
     let single = [
-        ("near, single", near_the_diagonal().rounded_to_single().unwrap()),
-        ("mean 40, single", overlapping::<T>(100, 90, 4000, 3).rounded_to_single().unwrap()),
+        ("near, single", near_the_diagonal().rounded_to_f32().unwrap()),
+        ("mean 40, single", overlapping::<T>(100, 90, 4000, 3).rounded_to_f32().unwrap()),
     ];
     for (name, a) in matrices::<T>().into_iter().chain([("near", near_the_diagonal())]).chain(single) {
         let (x, z) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));

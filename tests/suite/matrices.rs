@@ -128,7 +128,7 @@ fn definite_matrices() {
 }
 
 fn advised<T: Real>(name: &str, a: &Csr<f64>, advice: &Advice) -> Solved {
-    solve(name, &a.cast::<T>(), advice.method, advice.ladder[0], &stopping::<T>(10_000))
+    solve(name, &a.cast::<T>(), advice.method, advice.chain[0], &stopping::<T>(10_000))
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn other_matrices_with_the_method_that_is_advised() {
             row(&double),
             row(&single)
         );
-        if advice.ladder[0].is_some() {
+        if advice.chain[0].is_some() {
             let sweep = solve(
                 &name,
                 &a,

@@ -414,7 +414,7 @@ fn new_values_need_no_new_set_up() {
         let mut third = first.clone();
         third.values_mut().iter_mut().enumerate().for_each(|(k, v)| *v *= 1.0 + 1e-5 * k as f64);
         // Values that `f32` holds, and others of these.
-        let single = third.rounded_to_single().unwrap();
+        let single = third.rounded_to_f32().unwrap();
         let mut other_single = single.clone();
         other_single.values_mut().iter_mut().for_each(|v| *v *= 2.0);
         let plain = Format::ALL.iter().copied().chain([Format::Auto]);

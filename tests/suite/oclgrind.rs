@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use crate::common::{self, bits, noise};
 use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
-use residuum::operator::{Diagonal, Generated, LinearOperator, Rim, SharedOperator, SplitRows, Stencil};
+use residuum::operator::{Boundary, Diagonal, Generated, LinearOperator, SharedOperator, SplitRows, Stencil};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, SweepOptions};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
@@ -178,7 +178,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         row.extend([i, i + 1, i + 3].map(|j| (j as u32, T::from_f64(0.3 * i as f64 + j as f64))));
     });
     let near = near.unwrap();
-    let single = near.rounded_to_single().unwrap();
+    let single = near.rounded_to_f32().unwrap();
     let slices = Format::Sell { sigma: 1 };
     for (a, formats) in [
         (&single, &[Format::Csr, slices, Format::Coo][..]),
@@ -205,11 +205,11 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let mut w = Vector::zeros(device, 7).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(90, 7)).unwrap(), &mut w).unwrap();
     found.extend(simulated_fields::<T>(device));
-    let closed = [Rim::Reflecting, Rim::Periodic, Rim::Zero];
+    let closed = [Boundary::Reflecting, Boundary::Periodic, Boundary::Zero];
     for stencil in [
         Stencil::laplacian_2d(9, 7).unwrap(),
         Stencil::laplacian_3d(5, 3, 4).unwrap(),
-        Stencil::laplacian_2d(41, 5).unwrap().with_rims(closed),
+        Stencil::laplacian_2d(41, 5).unwrap().with_boundaries(closed),
     ] {
         let a = stencil.operator::<T>(device).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(a.rows(), 5)).unwrap();
@@ -393,7 +393,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             found.push(bits(&reports[0].gradient_history));
         }
     }
-    // Steps of PDHG, which has most launches of methods that keep bounds, with rims, corners and two columns, and the same in one launch.
+    // Steps of PDHG, which has most launches of methods that keep bounds, with boundaries, corners and two columns, and the same in one launch.
     // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
     let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
     let exact = || vec![common::battery::everything_exact(6)];

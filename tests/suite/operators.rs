@@ -5,8 +5,8 @@ use std::sync::Arc;
 use crate::common::{self, bits, each_case, noise, reference};
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{
-    Deflation, Diagonal, Identity, LinearOperator, LinearOperatorExt, Rim, SharedOperator, Stencil, adjoint_error,
-    estimate_norm,
+    Boundary, Deflation, Diagonal, Identity, LinearOperator, LinearOperatorExt, SharedOperator, Stencil,
+    adjoint_error, estimate_norm,
 };
 use residuum::sparse::gallery;
 use residuum::{
@@ -74,26 +74,26 @@ fn stencils() -> Vec<Stencil> {
         Stencil::new([1000, 1, 1], &[([0, 0, 0], 2.0), ([1, 0, 0], 1.0)]).unwrap(),
         Stencil::new([5, 5, 1], &[([0, 0, 0], 2.0)]).unwrap(),
         Stencil::new([5, 5, 1], &[]).unwrap(),
-        Stencil::laplacian_2d(37, 23).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]),
-        Stencil::laplacian_2d(70, 5).unwrap().with_rims([PERIODIC, Rim::Zero, REFLECTING]),
-        Stencil::laplacian_2d(1, 300).unwrap().with_rims([PERIODIC, REFLECTING, PERIODIC]),
-        Stencil::laplacian_2d(2, 1).unwrap().with_rims([PERIODIC, PERIODIC, Rim::Zero]),
-        Stencil::laplacian_3d(9, 11, 7).unwrap().with_rims([REFLECTING, PERIODIC, REFLECTING]),
-        Stencil::new([41, 29, 1], &upwind).unwrap().with_rims([PERIODIC, PERIODIC, PERIODIC]),
-        Stencil::new([41, 29, 1], &upwind).unwrap().with_rims([REFLECTING, PERIODIC, Rim::Zero]),
-        Stencil::new([2, 3, 1], &upwind).unwrap().with_rims([REFLECTING, PERIODIC, Rim::Zero]),
-        Stencil::new([7, 6, 8], &box_of_27).unwrap().with_rims([PERIODIC, REFLECTING, Rim::Zero]),
+        Stencil::laplacian_2d(37, 23).unwrap().with_boundaries([REFLECTING, REFLECTING, Boundary::Zero]),
+        Stencil::laplacian_2d(70, 5).unwrap().with_boundaries([PERIODIC, Boundary::Zero, REFLECTING]),
+        Stencil::laplacian_2d(1, 300).unwrap().with_boundaries([PERIODIC, REFLECTING, PERIODIC]),
+        Stencil::laplacian_2d(2, 1).unwrap().with_boundaries([PERIODIC, PERIODIC, Boundary::Zero]),
+        Stencil::laplacian_3d(9, 11, 7).unwrap().with_boundaries([REFLECTING, PERIODIC, REFLECTING]),
+        Stencil::new([41, 29, 1], &upwind).unwrap().with_boundaries([PERIODIC, PERIODIC, PERIODIC]),
+        Stencil::new([41, 29, 1], &upwind).unwrap().with_boundaries([REFLECTING, PERIODIC, Boundary::Zero]),
+        Stencil::new([2, 3, 1], &upwind).unwrap().with_boundaries([REFLECTING, PERIODIC, Boundary::Zero]),
+        Stencil::new([7, 6, 8], &box_of_27).unwrap().with_boundaries([PERIODIC, REFLECTING, Boundary::Zero]),
         Stencil::new([40, 1, 1], &[([0, 0, 0], 2.0), ([3, 0, 0], -1.0), ([-3, 0, 0], -1.0)])
             .unwrap()
-            .with_rims([REFLECTING; 3]),
+            .with_boundaries([REFLECTING; 3]),
     ]
 }
 
-const REFLECTING: Rim = Rim::Reflecting;
-const PERIODIC: Rim = Rim::Periodic;
+const REFLECTING: Boundary = Boundary::Reflecting;
+const PERIODIC: Boundary = Boundary::Periodic;
 
 /// The matrix of a stencil by its definition, dense: no code of the library but its points.
-fn by_definition(size: [i64; 3], points: &[([i32; 3], f64)], rims: [Rim; 3]) -> Vec<Vec<f64>> {
+fn by_definition(size: [i64; 3], points: &[([i32; 3], f64)], boundaries: [Boundary; 3]) -> Vec<Vec<f64>> {
     let n = (size[0] * size[1] * size[2]) as usize;
     let mut a = vec![vec![0.0; n]; n];
     for (i, row) in a.iter_mut().enumerate() {
@@ -105,13 +105,13 @@ fn by_definition(size: [i64; 3], points: &[([i32; 3], f64)], rims: [Rim; 3]) -> 
             for k in 0..3 {
                 let mut t = at[k] + i64::from(offset[k]);
                 while !(0..size[k]).contains(&t) {
-                    match rims[k] {
-                        Rim::Zero => {
+                    match boundaries[k] {
+                        Boundary::Zero => {
                             found = false;
                             break;
                         }
-                        Rim::Periodic => t += if t < 0 { size[k] } else { -size[k] },
-                        Rim::Reflecting => t = if t < 0 { -1 - t } else { 2 * size[k] - 1 - t },
+                        Boundary::Periodic => t += if t < 0 { size[k] } else { -size[k] },
+                        Boundary::Reflecting => t = if t < 0 { -1 - t } else { 2 * size[k] - 1 - t },
                     }
                 }
                 there[k] = t;
@@ -127,12 +127,12 @@ fn by_definition(size: [i64; 3], points: &[([i32; 3], f64)], rims: [Rim; 3]) -> 
 #[test]
 fn rims_are_as_they_are_defined() {
     let points = [([0, 0, 0], 4.5), ([-1, 0, 0], -1.0), ([2, 0, 0], -0.5), ([0, 1, 0], -2.0), ([1, -3, 1], 0.25)];
-    let kinds = [Rim::Zero, Rim::Reflecting, Rim::Periodic];
+    let kinds = [Boundary::Zero, Boundary::Reflecting, Boundary::Periodic];
     for k in 0..27 {
-        let rims = [kinds[k % 3], kinds[k / 3 % 3], kinds[k / 9]];
+        let boundaries = [kinds[k % 3], kinds[k / 3 % 3], kinds[k / 9]];
         for size in [[5, 4, 3], [1, 2, 2], [3, 1, 1]] {
-            let wanted = by_definition(size, &points, rims);
-            let stencil = Stencil::new(size.map(|n| n as usize), &points).unwrap().with_rims(rims);
+            let wanted = by_definition(size, &points, boundaries);
+            let stencil = Stencil::new(size.map(|n| n as usize), &points).unwrap().with_boundaries(boundaries);
             let found = stencil.to_csr::<f64>().unwrap();
             for (i, wanted) in wanted.iter().enumerate() {
                 let mut row = vec![0.0; wanted.len()];
@@ -140,19 +140,21 @@ fn rims_are_as_they_are_defined() {
                 for (j, v) in columns.iter().zip(values) {
                     row[*j as usize] = *v;
                 }
-                assert_eq!(&row, wanted, "{size:?} {rims:?}, row {i}");
+                assert_eq!(&row, wanted, "{size:?} {boundaries:?}, row {i}");
             }
         }
     }
-    // Nothing is lost through a rim that reflects, and it tells rows apart only where it must.
-    let closed = Stencil::laplacian_2d(40, 30).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]);
+    // Nothing is lost through a boundary that reflects, and it tells rows apart only where it must.
+    let closed = Stencil::laplacian_2d(40, 30).unwrap().with_boundaries([REFLECTING, REFLECTING, Boundary::Zero]);
     let a = closed.operator::<f64>(&Device::host()).unwrap();
     let (ones, mut y) = (Vector::filled(a.device(), 1200, 1.0).unwrap(), Vector::zeros(a.device(), 1200).unwrap());
     a.multiply(&ones, &mut y).unwrap();
     assert_eq!(y.asum().unwrap(), 0.0);
     let far = [([0, 0, 0], 1.0), ([0, 900, 0], 1.0), ([900, 0, 0], 1.0)];
-    let far =
-        Stencil::new([1000, 1000, 1], &far).unwrap().with_rims([PERIODIC; 3]).operator::<f64>(&Device::host());
+    let far = Stencil::new([1000, 1000, 1], &far)
+        .unwrap()
+        .with_boundaries([PERIODIC; 3])
+        .operator::<f64>(&Device::host());
     assert!(matches!(far, Err(Error::Option { name: "stencil", .. })));
 }
 
@@ -179,10 +181,10 @@ fn stencil_products<T: Real>(device: &Device) {
         let report = Solver::new(a, Method::Cg, Stopping::after(30)).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history))
     };
-    for rims in [[Rim::Zero; 3], [REFLECTING, PERIODIC, Rim::Zero]] {
-        let stencil = Stencil::laplacian_2d(50, 40).unwrap().with_rims(rims);
+    for boundaries in [[Boundary::Zero; 3], [REFLECTING, PERIODIC, Boundary::Zero]] {
+        let stencil = Stencil::laplacian_2d(50, 40).unwrap().with_boundaries(boundaries);
         let stored = Matrix::new(device, &stencil.to_csr::<T>().unwrap(), Format::CsrScalar).unwrap();
-        assert!(solve(&stencil.operator(device).unwrap()) == solve(&stored), "{rims:?} {}", device.tuning());
+        assert!(solve(&stencil.operator(device).unwrap()) == solve(&stored), "{boundaries:?} {}", device.tuning());
     }
 }
 
@@ -556,9 +558,9 @@ fn one_operator_serves_solves_on_several_threads() {
     });
 }
 
-/// A grid whose rims reflect, with a right-hand side that has a part in the null space, and a start that has one.
+/// A grid whose boundaries reflect, with a right-hand side that has a part in the null space, and a start that has one.
 fn singular<T: Real>(device: &Device) -> (Vec<u64>, Vec<u64>) {
-    let closed = Stencil::laplacian_2d(40, 25).unwrap().with_rims([REFLECTING, REFLECTING, Rim::Zero]);
+    let closed = Stencil::laplacian_2d(40, 25).unwrap().with_boundaries([REFLECTING, REFLECTING, Boundary::Zero]);
     let a = closed.operator::<T>(device).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(1000, 5).iter().map(|v| *v + exact(0.5)).collect::<Vec<_>>())
         .unwrap();
@@ -612,7 +614,7 @@ fn what_is_no_null_space_is_refused() {
     // Two grids that do not touch have it; one grid, and one with fixed values, have not.
     let line = Stencil::laplacian_2d(30, 1).unwrap();
     refused(&line.clone().operator(&device).unwrap(), setup.clone());
-    let closed = line.with_rims([REFLECTING, REFLECTING, Rim::Zero]).operator(&device).unwrap();
+    let closed = line.with_boundaries([REFLECTING, REFLECTING, Boundary::Zero]).operator(&device).unwrap();
     refused(&closed, setup.clone());
     let two = gallery_of_two(&device);
     let mut x = Vector::zeros(&device, 30).unwrap();

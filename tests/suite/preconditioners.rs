@@ -146,7 +146,7 @@ fn updates_are_new_ones<T: Real>(device: &Device) {
         bits(&z.to_vec().unwrap())
     };
     let by_rows = Preconditioner::Sweep(SweepOptions::ssor(1.2).with_ordering(RowOrdering::Rows));
-    let by_place = Preconditioner::Ainv(AinvOptions::sainv(0.0).with_places(Some(2)));
+    let by_place = Preconditioner::Ainv(AinvOptions::sainv(0.0).with_pattern(Some(2)));
     let by_graph = Preconditioner::BlockJacobi(BlockJacobiOptions::by_graph(30));
     let mut updated = 0;
     for which in Preconditioner::ALL.iter().chain([&by_rows, &by_place, &by_graph]) {
@@ -410,7 +410,7 @@ fn every_one_is_the_same_everywhere<T: Real>(device: &Device) {
     // Squares of later residuals are too faint for a device without denormal numbers.
     let iterations = if device.info().denormals || T::PRECISION == Precision::Double { 12 } else { 2 };
     let more = [
-        Preconditioner::Ainv(AinvOptions::sainv(0.0).with_places(Some(2))),
+        Preconditioner::Ainv(AinvOptions::sainv(0.0).with_pattern(Some(2))),
         Preconditioner::BlockJacobi(BlockJacobiOptions::by_graph(40)),
         Preconditioner::Chebyshev(PolynomialOptions::first_kind(4, 20.0)),
     ];
@@ -503,13 +503,13 @@ fn factors_in_single_precision_serve_solves_in_double() {
                 (report.iterations, bytes)
             };
             let wide = solve(which.build_over(device, &a, parts).unwrap().operator);
-            let narrow = solve(which.in_single().unwrap().build_over(device, &a, parts).unwrap().operator);
+            let narrow = solve(which.in_stored_f32().unwrap().build_over(device, &a, parts).unwrap().operator);
             assert!(wide.0.abs_diff(narrow.0) <= 1 + wide.0 / 50, "{name}: {wide:?} {narrow:?}");
             if device.backend_name() == "opencl" {
                 assert!(4 * narrow.1 < 3 * wide.1, "{name}: {wide:?} {narrow:?}");
             }
             let applied = |device: &Device| {
-                let m = which.in_single().unwrap().build_over(device, &a, parts).unwrap().operator;
+                let m = which.in_stored_f32().unwrap().build_over(device, &a, parts).unwrap().operator;
                 let mut z = Vector::zeros(device, a.rows()).unwrap();
                 m.apply(&Vector::from_slice(device, &noise::<f64>(a.rows(), 7)).unwrap(), &mut z).unwrap();
                 bits(&z.to_vec().unwrap())

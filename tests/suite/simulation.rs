@@ -3,7 +3,7 @@
 use std::f64::consts::PI;
 
 use crate::common::{self, bits, each_case, noise, ran_alone, reference};
-use residuum::operator::Rim;
+use residuum::operator::Boundary;
 use residuum::simulation::cases::{
     cavity, differences_from_ghia, taylor_green, taylor_green_decay, taylor_green_velocity,
 };
@@ -14,17 +14,17 @@ use residuum::simulation::{
 use residuum::{Device, Error, Format, Real, Stopping, Vector, allocations};
 
 /// A mode of the grid, and the eigenvalue of the Laplacian (4 in the middle) that it belongs to.
-fn mode([width, height]: [usize; 2], [k, l]: [f64; 2], rim: Rim) -> (Vec<f64>, f64) {
-    let along = |i: usize, n: usize, k: f64| match rim {
-        Rim::Zero => (k * PI * (i as f64 + 1.0) / (n as f64 + 1.0)).sin(),
-        Rim::Reflecting => (k * PI * (i as f64 + 0.5) / n as f64).cos(),
-        Rim::Periodic => (2.0 * k * PI * i as f64 / n as f64).cos(),
+fn mode([width, height]: [usize; 2], [k, l]: [f64; 2], boundary: Boundary) -> (Vec<f64>, f64) {
+    let along = |i: usize, n: usize, k: f64| match boundary {
+        Boundary::Zero => (k * PI * (i as f64 + 1.0) / (n as f64 + 1.0)).sin(),
+        Boundary::Reflecting => (k * PI * (i as f64 + 0.5) / n as f64).cos(),
+        Boundary::Periodic => (2.0 * k * PI * i as f64 / n as f64).cos(),
     };
     let eigenvalue = |n: usize, k: f64| {
-        let angle = match rim {
-            Rim::Zero => k * PI / (2.0 * (n as f64 + 1.0)),
-            Rim::Reflecting => k * PI / (2.0 * n as f64),
-            Rim::Periodic => k * PI / n as f64,
+        let angle = match boundary {
+            Boundary::Zero => k * PI / (2.0 * (n as f64 + 1.0)),
+            Boundary::Reflecting => k * PI / (2.0 * n as f64),
+            Boundary::Periodic => k * PI / n as f64,
         };
         4.0 * angle.sin().powi(2)
     };
@@ -41,16 +41,16 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
 }
 
-const RIMS: [Rim; 3] = [Rim::Zero, Rim::Reflecting, Rim::Periodic];
+const BOUNDARIES: [Boundary; 3] = [Boundary::Zero, Boundary::Reflecting, Boundary::Periodic];
 
 #[test]
 fn heat_modes_decay_by_the_discrete_formula() {
     let (size, s) = ([37, 22], 0.8);
-    for rim in RIMS {
+    for boundary in BOUNDARIES {
         for format in [Format::OnTheFly, Format::EllpackR, Format::Dia] {
-            let (start, lambda) = mode(size, [3.0, 2.0], rim);
+            let (start, lambda) = mode(size, [3.0, 2.0], boundary);
             let mut setup = HeatSetup::new::<f64>(size, s);
-            (setup.rim, setup.format, setup.stopping) = (rim, format, tight());
+            (setup.boundary, setup.format, setup.stopping) = (boundary, format, tight());
             let mut heat = Heat::new(&Device::host(), &setup, &start).unwrap();
             let mut factor = 1.0;
             for _ in 0..5 {
@@ -58,12 +58,16 @@ fn heat_modes_decay_by_the_discrete_formula() {
                 factor /= 1.0 + s * lambda;
                 let wanted: Vec<f64> = start.iter().map(|v| v * factor).collect();
                 let found = heat.temperature().to_vec().unwrap();
-                assert!(distance(&found, &wanted) < 1e-12, "{rim:?} {format}: {:e}", distance(&found, &wanted));
+                assert!(
+                    distance(&found, &wanted) < 1e-12,
+                    "{boundary:?} {format}: {:e}",
+                    distance(&found, &wanted)
+                );
             }
             for _ in 0..5 {
                 heat.step_back().unwrap();
             }
-            assert!(distance(&heat.temperature().to_vec().unwrap(), &start) < 1e-10, "{rim:?} {format}");
+            assert!(distance(&heat.temperature().to_vec().unwrap(), &start) < 1e-10, "{boundary:?} {format}");
         }
     }
 }
@@ -71,9 +75,9 @@ fn heat_modes_decay_by_the_discrete_formula() {
 #[test]
 fn insulated_pictures_keep_their_heat_and_cold_rims_take_it() {
     let picture: Vec<f64> = noise::<f64>(30 * 20, 4).iter().map(|v| v + 1.0).collect();
-    let heat = |rim| {
+    let heat = |boundary| {
         let mut setup = HeatSetup::new::<f64>([30, 20], 2.5);
-        (setup.rim, setup.stopping) = (rim, tight());
+        (setup.boundary, setup.stopping) = (boundary, tight());
         let mut heat = Heat::new(&Device::host(), &setup, &picture).unwrap();
         let before = heat.temperature().sum().unwrap();
         for _ in 0..10 {
@@ -81,20 +85,20 @@ fn insulated_pictures_keep_their_heat_and_cold_rims_take_it() {
         }
         heat.temperature().sum().unwrap() / before
     };
-    for rim in [Rim::Reflecting, Rim::Periodic] {
-        assert!((heat(rim) - 1.0).abs() < 1e-13, "{rim:?}");
+    for boundary in [Boundary::Reflecting, Boundary::Periodic] {
+        assert!((heat(boundary) - 1.0).abs() < 1e-13, "{boundary:?}");
     }
-    assert!(heat(Rim::Zero) < 0.95);
+    assert!(heat(Boundary::Zero) < 0.95);
 }
 
 #[test]
 fn waves_follow_their_discrete_dispersion() {
     let (size, gamma) = ([33, 18], 0.9);
-    for rim in RIMS {
+    for boundary in BOUNDARIES {
         for average in [TimeAverage::NewAndPrevious, TimeAverage::NewAndPresent] {
-            let (start, lambda) = mode(size, [2.0, 3.0], rim);
+            let (start, lambda) = mode(size, [2.0, 3.0], boundary);
             let mut setup = WaveSetup::new::<f64>(size, gamma);
-            (setup.rim, setup.average, setup.stopping) = (rim, average, tight());
+            (setup.boundary, setup.average, setup.stopping) = (boundary, average, tight());
             let mut waves = Waves::new(&Device::host(), &setup, &start).unwrap();
             let a = gamma * lambda / 2.0;
             let (mut before, mut now) = (1.0, 1.0);
@@ -107,7 +111,11 @@ fn waves_follow_their_discrete_dispersion() {
                 (before, now) = (now, new);
                 let wanted: Vec<f64> = start.iter().map(|v| v * now).collect();
                 let found = waves.surface().to_vec().unwrap();
-                assert!(distance(&found, &wanted) < 1e-11, "{rim:?} {average:?}: {:e}", distance(&found, &wanted));
+                assert!(
+                    distance(&found, &wanted) < 1e-11,
+                    "{boundary:?} {average:?}: {:e}",
+                    distance(&found, &wanted)
+                );
             }
         }
     }
@@ -117,9 +125,9 @@ fn waves_follow_their_discrete_dispersion() {
 fn waves_keep_their_energy_or_lose_it() {
     let block = |c: usize| (8..14).contains(&(c % 40)) && (5..20).contains(&(c / 40));
     let obstacles = Obstacles::new([40, 30], (0..1200).map(block).collect()).unwrap();
-    let energies = |average, rim, obstacles: Option<Obstacles>| {
+    let energies = |average, boundary, obstacles: Option<Obstacles>| {
         let mut setup = WaveSetup::new::<f64>([40, 30], 0.7);
-        (setup.average, setup.rim, setup.obstacles, setup.stopping) = (average, rim, obstacles, tight());
+        (setup.average, setup.boundary, setup.obstacles, setup.stopping) = (average, boundary, obstacles, tight());
         let mut waves = Waves::new(&Device::host(), &setup, &[0.0; 1200]).unwrap();
         waves.disturb([25.0, 12.0], 5.0, 1.0).unwrap();
         let before = waves.energy().unwrap();
@@ -131,12 +139,12 @@ fn waves_keep_their_energy_or_lose_it() {
         waves.energy().unwrap() / before
     };
     for obstacles in [None, Some(obstacles)] {
-        for rim in RIMS {
-            let kept = energies(TimeAverage::NewAndPrevious, rim, obstacles.clone());
-            assert!((kept - 1.0).abs() < 1e-10, "{rim:?}: {kept}");
+        for boundary in BOUNDARIES {
+            let kept = energies(TimeAverage::NewAndPrevious, boundary, obstacles.clone());
+            assert!((kept - 1.0).abs() < 1e-10, "{boundary:?}: {kept}");
         }
     }
-    assert!(energies(TimeAverage::NewAndPresent, Rim::Reflecting, None) < 0.5);
+    assert!(energies(TimeAverage::NewAndPresent, Boundary::Reflecting, None) < 0.5);
 }
 
 /// Root of the mean square of the error of `u` when the vortex has decayed for a time of about a quarter.
@@ -313,9 +321,9 @@ fn fields<T: Real>(device: &Device, steps: usize) -> Vec<Vec<u64>> {
     let disc = |c: usize| ((c % width) as f64 - 20.0).powi(2) + ((c / width) as f64 - 14.0).powi(2) < 30.0;
     let obstacles = Obstacles::new([width, height], (0..n).map(disc).collect()).unwrap();
     let mut found = Vec::new();
-    for (rim, format) in [(Rim::Zero, Format::OnTheFly), (Rim::Reflecting, Format::EllpackR)] {
+    for (boundary, format) in [(Boundary::Zero, Format::OnTheFly), (Boundary::Reflecting, Format::EllpackR)] {
         let mut setup = HeatSetup::new::<T>([width, height], 1.5);
-        (setup.rim, setup.format) = (rim, format);
+        (setup.boundary, setup.format) = (boundary, format);
         let mut heat = Heat::new(device, &setup, &picture).unwrap();
         for _ in 0..steps {
             let _ = heat.step().unwrap();

@@ -79,7 +79,7 @@ fn pictures_are_read_and_obstacles_with_them() {
     );
     assert_eq!((small["width"].as_u64(), small["height"].as_u64()), (Some(20), Some(10)));
     let insulated = [
-        "--rim",
+        "--boundary",
         "insulated",
         "--frames",
         "20",

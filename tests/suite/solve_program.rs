@@ -196,9 +196,9 @@ fn what_cannot_work_is_said() {
     assert_eq!(output.status.code(), Some(0), "minres solves it");
 }
 
-/// A named method needs no more than a glance at the matrix, unless the solve fails or more is asked for.
+/// A named method needs no more than a quick examination, unless the solve fails or more is asked for.
 #[test]
-fn a_named_method_needs_a_glance() {
+fn a_named_method_needs_a_quick_examination() {
     let folder = tempfile::tempdir().unwrap();
     let run = |extra: &[&str]| {
         let args = [&["poisson2d:20", "--device", "host", "--json"], extra].concat();

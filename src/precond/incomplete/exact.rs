@@ -1,4 +1,4 @@
-//! Incomplete factors in the places of the matrix, entry after entry: IC(0) and ILU(0).
+//! Incomplete factors in the sparsity pattern of the matrix, entry after entry: IC(0) and ILU(0).
 
 use super::pivot::{BadPivot, largest};
 use crate::number::Real;

@@ -43,7 +43,7 @@ use crate::vector::Vector;
 
 /// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
 ///
-/// Factors in the places of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]). LU factors have an
+/// Factors in the sparsity pattern of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]). LU factors have an
 /// adjoint with [`IncompleteOptions::transposed`].
 ///
 /// # Cost
@@ -216,7 +216,7 @@ fn factors<T: Real>(
     Ok((factors?, shift))
 }
 
-/// The values of [`factors`] that stand in the places of the matrix.
+/// The values of [`factors`] that stand in the sparsity pattern of the matrix.
 fn in_places<T: Real>(
     device: &Device,
     a: &Csr<T>,
@@ -295,7 +295,7 @@ impl Places {
             check_positive(a, |i| diagonal[i])?;
         }
         if let Some(i) = diagonal.iter().position(Option::is_none) {
-            let what = "no entry on the diagonal: no LU factors in the places of the matrix".into();
+            let what = "no entry on the diagonal: no LU factors in the sparsity pattern of the matrix".into();
             return Err(Error::Structure { what, row: Some(i) });
         }
         let mut mirror = Vec::new();

@@ -51,7 +51,7 @@ pub struct IncompleteOptions {
 }
 
 impl IncompleteOptions {
-    /// Exact factors in the places of the matrix, solved with exactly, a shift if one is needed.
+    /// Exact factors in the sparsity pattern of the matrix, solved with exactly, a shift if one is needed.
     pub const fn new(kind: Factorisation) -> Self {
         Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false, deadline: None }
     }

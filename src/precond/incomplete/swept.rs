@@ -1,4 +1,4 @@
-//! Incomplete factors in the places of the matrix by sweeps over their rows on the device.
+//! Incomplete factors in the sparsity pattern of the matrix by sweeps over their rows on the device.
 //!
 //! ```text
 //!   IC    l_ik = (a_ik - sum of l_ij l_kj) / l_kk,  l_ii = sqrt(a_ii - sum of l_ij^2)    at first l_ik = a_ik / sqrt(a_kk)
@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::number::Real;
 use crate::sparse::Csr;
 
-/// Factors in the places of a matrix, which stay on the device from shift to shift.
+/// Factors in the sparsity pattern of a matrix, which stay on the device from shift to shift.
 pub(super) struct Swept<'a, T: Real> {
     device: &'a Device,
     a: &'a Csr<T>,

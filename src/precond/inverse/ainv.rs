@@ -9,7 +9,7 @@
 //!       drop the entries of z_j that this changed and that are smaller than `drop`, but not the diagonal one
 //! ```
 //!
-//! Entries may also be dropped by their places: all but those in the places of a power of `A`.
+//! Entries may also be dropped by their places: all but those in the sparsity pattern of a power of `A`.
 //!
 //! `S` scales the diagonal to 1. Z is kept by rows: row l is changed by a multiple of the sparse vector of all `p_j / p_i`. Sums
 //! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A column made alone, update by
@@ -68,7 +68,7 @@ impl<T: Real> Ainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Self> {
         let (factor, on_device) = factor(device, a, options)?;
-        let (w, product) = square(device, &factor, options.single)?;
+        let (w, product) = square(device, &factor, options.stored_f32)?;
         Ok(Self { product, w, entries: factor.nnz(), on_device })
     }
 
@@ -120,7 +120,7 @@ pub(crate) fn factor<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions)
 /// The columns that the device finds, many at once, if it does.
 fn on_device<T: Real>(device: &Device, a: &Csr<T>, options: AinvOptions) -> Result<Option<Z<T>>> {
     let by_order = options.orthogonalisation == Orthogonalisation::Factored;
-    if options.on_device == Some(false) || options.places.is_some() || by_order {
+    if options.on_device == Some(false) || options.pattern.is_some() || by_order {
         return Ok(None);
     }
     in_time(options.deadline, "an approximate inverse")?;
@@ -159,7 +159,7 @@ impl PreconditionerKind for AinvOptions {
     }
 
     fn parameters(&self) -> String {
-        parameters(self.drop, self.places)
+        parameters(self.drop, self.pattern)
     }
 
     fn grammar(&self) -> Option<[&'static str; 2]> {
@@ -167,7 +167,7 @@ impl PreconditionerKind for AinvOptions {
     }
 
     fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
-        Some(Self { drop: finite(given.first()?)?, places: given.second()?, ..self })
+        Some(Self { drop: finite(given.first()?)?, pattern: given.second()?, ..self })
     }
 
     fn symmetry(&self) -> Symmetry {
@@ -178,12 +178,12 @@ impl PreconditionerKind for AinvOptions {
         LeastSquares::Any
     }
 
-    fn in_single(self) -> Option<Self> {
-        Some(self.with_single(true))
+    fn in_stored_f32(self) -> Option<Self> {
+        Some(self.with_stored_f32(true))
     }
 
     fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
-        self.places.map(|power| behind(a, power))
+        self.pattern.map(|power| behind(a, power))
     }
 
     fn is_sure(&self) -> bool {
@@ -255,7 +255,7 @@ mod tests {
                     if z[i][l].to_f64() != 0.0 {
                         *entry = T::from_f64(old - c * z[i][l].to_f64());
                         let elsewhere =
-                            options.places.is_some_and(|power| !neighbourhood(a, l, power).contains(&(j as u32)));
+                            options.pattern.is_some_and(|power| !neighbourhood(a, l, power).contains(&(j as u32)));
                         if (elsewhere || entry.to_f64().abs() < options.drop) && l != j {
                             *entry = T::default();
                         }
@@ -291,9 +291,9 @@ mod tests {
                 AinvOptions::sainv(0.0),
                 AinvOptions::ainv(0.05),
                 AinvOptions { scales: false, ..AinvOptions::sainv(0.02) },
-                AinvOptions::sainv(0.0).with_places(Some(1)),
-                AinvOptions::sainv(0.02).with_places(Some(2)),
-                AinvOptions::ainv(0.0).with_places(Some(1)),
+                AinvOptions::sainv(0.0).with_pattern(Some(1)),
+                AinvOptions::sainv(0.02).with_pattern(Some(2)),
+                AinvOptions::ainv(0.0).with_pattern(Some(1)),
             ] {
                 let (w, _) = factor(&device(), &a, options).unwrap();
                 let scale = if options.scales { unit_diagonal(&a).unwrap() } else { vec![1.0; a.rows()] };
@@ -422,8 +422,8 @@ mod tests {
             assert!(matches!(make(&entries(f64::NAN, 0.5), options), Some(Error::NotFinite { .. })));
         }
         assert!(matches!(make(&entries(2.0, 1.0), AinvOptions::sainv(-0.5)), Some(Error::Option { .. })));
-        let nowhere = AinvOptions::sainv(0.1).with_places(Some(0));
-        assert!(matches!(make(&entries(2.0, 1.0), nowhere), Some(Error::Option { name: "places", .. })));
+        let nowhere = AinvOptions::sainv(0.1).with_pattern(Some(0));
+        assert!(matches!(make(&entries(2.0, 1.0), nowhere), Some(Error::Option { name: "pattern", .. })));
         assert!(make(&entries(2.0, 1.0), AinvOptions::sainv(0.5)).is_none());
     }
 }

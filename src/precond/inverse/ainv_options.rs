@@ -29,15 +29,15 @@ pub struct AinvOptions {
     pub orthogonalisation: Orthogonalisation,
     /// Entries of `Z` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
     pub drop: f64,
-    /// Power of the matrix in whose places `Z` may have entries: the others are dropped as soon as they come up, whatever their size. `None`
+    /// Power of the matrix in whose sparsity pattern `Z` may have entries: the others are dropped as soon as they come up, whatever their size. `None`
     /// for any place. With it the host makes the columns.
-    pub places: Option<usize>,
-    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
-    pub single: bool,
+    pub pattern: Option<usize>,
+    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_f32`](crate::Csr::rounded_to_f32).
+    pub stored_f32: bool,
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Makes it on the device, many columns at once, or on the host, with the same bits; `None` chooses by the kind of device and the number
-    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log; with `places`, and from factors, it always does.
+    /// of rows. The host does it in any case if a column is too long for the device, and says so in the log; with `pattern`, and from factors, it always does.
     pub on_device: Option<bool>,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done. A device looks at it before it begins.
     pub deadline: Option<Instant>,
@@ -51,7 +51,15 @@ impl Default for AinvOptions {
 
 impl AinvOptions {
     const fn new(orthogonalisation: Orthogonalisation, drop: f64) -> Self {
-        Self { orthogonalisation, drop, places: None, single: false, scales: true, on_device: None, deadline: None }
+        Self {
+            orthogonalisation,
+            drop,
+            pattern: None,
+            stored_f32: false,
+            scales: true,
+            on_device: None,
+            deadline: None,
+        }
     }
 
     /// SAINV that drops entries below `drop`.
@@ -69,14 +77,14 @@ impl AinvOptions {
         Self::new(Orthogonalisation::Factored, drop)
     }
 
-    /// A copy that drops by place as well: see [`AinvOptions::places`].
-    pub fn with_places(self, power: Option<usize>) -> Self {
-        Self { places: power, ..self }
+    /// A copy that drops by sparsity pattern as well: see [`AinvOptions::pattern`].
+    pub fn with_pattern(self, power: Option<usize>) -> Self {
+        Self { pattern: power, ..self }
     }
 
     /// A copy whose factor is rounded to `f32`: half the bytes or less in products, and still a fixed, symmetric operator.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
+    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
+        Self { stored_f32, ..self }
     }
 
     /// A copy whose set-up ends at a time.
@@ -85,16 +93,17 @@ impl AinvOptions {
     }
 
     pub(crate) fn check(self) -> Result<()> {
-        let Self { drop, places, .. } = self;
+        let Self { drop, pattern, .. } = self;
         if !(drop >= 0.0 && drop.is_finite()) {
             return Err(Error::Option { name: "drop", reason: format!("{drop} is not a number from 0 on") });
         }
-        match places.filter(|power| !(1..=MOST_POWER).contains(power)) {
+        match pattern.filter(|power| !(1..=MOST_POWER).contains(power)) {
             None => Ok(()),
             Some(power) => {
-                let reason =
-                    format!("places of the matrix to the power of {power}; 1 to {MOST_POWER} are possible");
-                Err(Error::Option { name: "places", reason })
+                let reason = format!(
+                    "sparsity pattern of the matrix to the power of {power}; 1 to {MOST_POWER} are possible"
+                );
+                Err(Error::Option { name: "pattern", reason })
             }
         }
     }
@@ -102,7 +111,7 @@ impl AinvOptions {
 
 /// Grammar of the parameters of both kinds.
 pub(super) const GRAMMAR: [&str; 2] =
-    ["what is dropped, and a power of the matrix that has the places, belong", "0.1:2"];
+    ["what is dropped, and a power of the matrix with the sparsity pattern, belong", "0.1:2"];
 
 /// Parameters of both kinds.
 pub(super) fn parameters(drop: f64, places: Option<usize>) -> String {
@@ -114,5 +123,5 @@ pub(super) fn behind<T: Real>(a: &Csr<T>, power: usize) -> usize {
     sum(reached(a, power).enumerate().map(|(i, n)| n.min(a.cols() - i)))
 }
 
-/// Highest power of the matrix whose places may be kept.
+/// Highest power of the matrix whose sparsity pattern may be kept.
 const MOST_POWER: usize = 8;

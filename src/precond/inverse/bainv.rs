@@ -45,8 +45,8 @@ pub struct BainvOptions {
     /// Parts of the partition that [`Preconditioner::build`](crate::precond::Preconditioner::build) asks METIS for; `None` for parts of about
     /// 100 rows.
     pub parts: Option<usize>,
-    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
-    pub single: bool,
+    /// Rounds the factor to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_f32`].
+    pub stored_f32: bool,
     /// Makes it on the device, a part by a work-group, or on the host, a part by a thread, with the same bits; `None` chooses by the
     /// kind of device and the number of rows. The host does it in any case if the device has no `f64`, or no room for all parts.
     pub on_device: Option<bool>,
@@ -63,7 +63,7 @@ impl Default for BainvOptions {
 impl BainvOptions {
     /// The default.
     pub(in crate::precond) const NEUTRAL: Self =
-        Self { parts: None, single: false, on_device: None, deadline: None };
+        Self { parts: None, stored_f32: false, on_device: None, deadline: None };
 
     /// A copy for this number of parts.
     pub fn with_parts(self, parts: Option<usize>) -> Self {
@@ -71,8 +71,8 @@ impl BainvOptions {
     }
 
     /// A copy whose factor is rounded to `f32`.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
+    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
+        Self { stored_f32, ..self }
     }
 
     /// A copy whose set-up ends at a time.
@@ -119,7 +119,7 @@ impl<T: Real> Bainv<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, partition: &Partition, options: BainvOptions) -> Result<Self> {
         let (factor, on_device) = factor(device, a, partition, options)?;
-        let (w, product) = square(device, &factor, options.single)?;
+        let (w, product) = square(device, &factor, options.stored_f32)?;
         Ok(Self { product, w, entries: factor.nnz(), on_device })
     }
 
@@ -301,8 +301,8 @@ impl PreconditionerKind for BainvOptions {
         LeastSquares::Any
     }
 
-    fn in_single(self) -> Option<Self> {
-        Some(self.with_single(true))
+    fn in_stored_f32(self) -> Option<Self> {
+        Some(self.with_stored_f32(true))
     }
 
     fn takes_partition(&self) -> bool {

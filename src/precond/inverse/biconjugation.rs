@@ -36,10 +36,10 @@ use crate::vector::Vector;
 pub struct NonsymmetricAinvOptions {
     /// Entries of `Z` and `W` below it are dropped, 0.1 unless set. 0 drops nothing: `M` is the inverse, nearly dense.
     pub drop: f64,
-    /// Power of the matrix in whose places `Z` and `W` may have entries, as [`AinvOptions::places`].
-    pub places: Option<usize>,
-    /// Rounds the factors to `f32` in the end and stores them so, for solves in `f64`: see [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
-    pub single: bool,
+    /// Power of the matrix in whose sparsity pattern `Z` and `W` may have entries, as [`AinvOptions::pattern`].
+    pub pattern: Option<usize>,
+    /// Rounds the factors to `f32` in the end and stores them so, for solves in `f64`: see [`Csr::rounded_to_f32`](crate::Csr::rounded_to_f32).
+    pub stored_f32: bool,
     /// Scales the diagonal of the matrix to 1 first, as it is unless set. Without that `drop` is for the entries of the matrix as it is.
     pub scales: bool,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
@@ -55,17 +55,17 @@ impl Default for NonsymmetricAinvOptions {
 impl NonsymmetricAinvOptions {
     /// Factors without entries below `drop`.
     pub const fn dropping(drop: f64) -> Self {
-        Self { drop, places: None, single: false, scales: true, deadline: None }
+        Self { drop, pattern: None, stored_f32: false, scales: true, deadline: None }
     }
 
-    /// A copy that drops by place as well: see [`AinvOptions::places`].
-    pub fn with_places(self, power: Option<usize>) -> Self {
-        Self { places: power, ..self }
+    /// A copy that drops by sparsity pattern as well: see [`AinvOptions::pattern`].
+    pub fn with_pattern(self, power: Option<usize>) -> Self {
+        Self { pattern: power, ..self }
     }
 
     /// A copy whose factors are rounded to `f32`.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
+    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
+        Self { stored_f32, ..self }
     }
 
     /// A copy whose set-up ends at a time.
@@ -75,8 +75,8 @@ impl NonsymmetricAinvOptions {
 
     /// Options of the columns of either factor.
     pub(crate) fn of_columns(self) -> AinvOptions {
-        let Self { drop, places, single, scales, deadline } = self;
-        AinvOptions { places, single, scales, deadline, ..AinvOptions::ainv(drop) }
+        let Self { drop, pattern, stored_f32, scales, deadline } = self;
+        AinvOptions { pattern, stored_f32, scales, deadline, ..AinvOptions::ainv(drop) }
     }
 }
 
@@ -110,7 +110,7 @@ impl<T: Real> NonsymmetricAinv<T> {
     fn new_here(device: &Device, a: &Csr<T>, options: NonsymmetricAinvOptions) -> Result<Self> {
         let [z, w] = factors(device, a, options)?;
         let entries = z.nnz() + w.nnz();
-        let on = |factor: &Csr<T>| factor_on(device, factor, options.single, Transposed::None);
+        let on = |factor: &Csr<T>| factor_on(device, factor, options.stored_f32, Transposed::None);
         let product = on(&z)?.times(on(&w.transpose())?)?;
         Ok(Self { product, entries })
     }
@@ -166,7 +166,7 @@ impl PreconditionerKind for NonsymmetricAinvOptions {
     }
 
     fn parameters(&self) -> String {
-        parameters(self.drop, self.places)
+        parameters(self.drop, self.pattern)
     }
 
     fn grammar(&self) -> Option<[&'static str; 2]> {
@@ -174,19 +174,19 @@ impl PreconditionerKind for NonsymmetricAinvOptions {
     }
 
     fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
-        Some(Self { drop: finite(given.first()?)?, places: given.second()?, ..self })
+        Some(Self { drop: finite(given.first()?)?, pattern: given.second()?, ..self })
     }
 
     fn symmetry(&self) -> Symmetry {
         Symmetry::Lost
     }
 
-    fn in_single(self) -> Option<Self> {
-        Some(self.with_single(true))
+    fn in_stored_f32(self) -> Option<Self> {
+        Some(self.with_stored_f32(true))
     }
 
     fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
-        self.places.map(|power| behind(a, power).saturating_add(behind(&a.transpose(), power)))
+        self.pattern.map(|power| behind(a, power).saturating_add(behind(&a.transpose(), power)))
     }
 
     fn is_sure(&self) -> bool {
@@ -289,7 +289,7 @@ mod tests {
             let coarse = NonsymmetricAinvOptions::dropping(0.1);
             let found = [None, Some(coarse), Some(NonsymmetricAinvOptions::dropping(0.01))].map(iterations);
             assert!(found[1] < found[0] && 2 * found[2] < found[0], "{method} {found:?}");
-            assert!(iterations(Some(NonsymmetricAinvOptions::dropping(0.0).with_places(Some(2)))) < found[0]);
+            assert!(iterations(Some(NonsymmetricAinvOptions::dropping(0.0).with_pattern(Some(2)))) < found[0]);
         }
     }
 

@@ -42,7 +42,7 @@ pub(crate) struct Dropping {
 
 impl Dropping {
     pub(crate) fn of<T: Real>(a: &Csr<T>, options: AinvOptions) -> Result<Self> {
-        let places = options.places.map(|power| RowPlaces::of_rows(a, power, options.deadline)).transpose()?;
+        let places = options.pattern.map(|power| RowPlaces::of_rows(a, power, options.deadline)).transpose()?;
         Ok(Self { below: options.drop, places })
     }
 

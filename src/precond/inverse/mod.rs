@@ -13,5 +13,5 @@ pub use ainv::Ainv;
 pub use ainv_options::{AinvOptions, Orthogonalisation};
 pub use bainv::{Bainv, BainvOptions};
 pub use biconjugation::{NonsymmetricAinv, NonsymmetricAinvOptions};
-pub use fsai::{AdaptivePlaces, Fsai, FsaiOptions, FsaiPlaces};
+pub use fsai::{AdaptivePattern, Fsai, FsaiOptions, FsaiPattern};
 pub use spai::{Spai, SpaiOptions};

@@ -42,11 +42,11 @@ const COLUMNS_TOGETHER: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaiOptions {
-    /// Power of the matrix that has the places of the inverse, 1 to 4. More places take fewer iterations, and more time in each. A column
-    /// that would have more than 128 places takes a lower power.
+    /// Power of the matrix that has the sparsity pattern of the inverse, 1 to 4. More entries take fewer iterations, and more time in each. A column
+    /// that would have more than 128 entries takes a lower power.
     pub power: usize,
-    /// Rounds the inverse to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`].
-    pub single: bool,
+    /// Rounds the inverse to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_f32`].
+    pub stored_f32: bool,
     /// Stores the transposed inverse too, for `M'x`: methods of least squares need it.
     pub transposed: bool,
     /// Time at which the set-up ends with [`Error::OutOfTime`] if it is not done.
@@ -62,16 +62,16 @@ impl Default for SpaiOptions {
 impl SpaiOptions {
     /// The default.
     pub(in crate::precond) const NEUTRAL: Self =
-        Self { power: 1, single: false, transposed: false, deadline: None };
+        Self { power: 1, stored_f32: false, transposed: false, deadline: None };
 
-    /// A copy with the places of another power.
+    /// A copy with the sparsity pattern of another power.
     pub fn with_power(self, power: usize) -> Self {
         Self { power, ..self }
     }
 
     /// A copy that is stored in `f32`.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
+    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
+        Self { stored_f32, ..self }
     }
 
     /// A copy with the transposed inverse, or without.
@@ -121,14 +121,14 @@ impl<T: Real> Spai<T> {
     fn new_here(device: &Device, a: &Csr<T>, options: SpaiOptions) -> Result<Self> {
         let inverse = inverse(device, a, options)?;
         let transposed = if options.transposed { Transposed::Copy } else { Transposed::None };
-        let m = factor_on(device, &inverse, options.single, transposed)?;
+        let m = factor_on(device, &inverse, options.stored_f32, transposed)?;
         Ok(Self { m, options: options.with_deadline(None), entries: inverse.nnz(), pattern: a.pattern() })
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
         a.check_pattern(self.pattern)?;
         let inverse = inverse(self.m.device(), a, self.options)?;
-        self.m.update_values(&*rounded(&inverse, self.options.single)?)
+        self.m.update_values(&*rounded(&inverse, self.options.stored_f32)?)
     }
 
     /// Entries of `M`.
@@ -351,8 +351,8 @@ impl PreconditionerKind for SpaiOptions {
         LeastSquares::Square
     }
 
-    fn in_single(self) -> Option<Self> {
-        Some(self.with_single(true))
+    fn in_stored_f32(self) -> Option<Self> {
+        Some(self.with_stored_f32(true))
     }
 
     fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {

@@ -13,30 +13,30 @@ use crate::sparse::{Csr, Packing};
 pub(crate) type Square<T> = ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>;
 
 /// `W` with its transposed on the device, and `W W'` as an operator, which shares them.
-pub(crate) fn square<T: Real>(device: &Device, w: &Csr<T>, single: bool) -> Result<(Matrix<T>, Square<T>)> {
-    let w = factor_on(device, w, single, Transposed::Copy)?;
+pub(crate) fn square<T: Real>(device: &Device, w: &Csr<T>, stored_f32: bool) -> Result<(Matrix<T>, Square<T>)> {
+    let w = factor_on(device, w, stored_f32, Transposed::Copy)?;
     Ok((w.clone(), w.clone().times(w.adjoint()?)?))
 }
 
-/// A factor of an approximate inverse on the device; `single` rounds its values to `f32` and stores them so.
+/// A factor of an approximate inverse on the device; `stored_f32` rounds its values to `f32` and stores them so.
 pub(crate) fn factor_on<T: Real>(
     device: &Device,
     w: &Csr<T>,
-    single: bool,
+    stored_f32: bool,
     transposed: Transposed,
 ) -> Result<Matrix<T>> {
-    let packing = if rounds::<T>(single) { Packing::Always } else { Packing::default() };
-    Matrix::stored(device, &*rounded(w, single)?, Storage { transposed, packing, ..Storage::default() })
+    let packing = if rounds::<T>(stored_f32) { Packing::Always } else { Packing::default() };
+    Matrix::stored(device, &*rounded(w, stored_f32)?, Storage { transposed, packing, ..Storage::default() })
 }
 
 /// Tells if a factor is rounded to `f32`: one that is in `f32` need not be.
-pub(crate) fn rounds<T: Real>(single: bool) -> bool {
-    single && T::PRECISION == Precision::Double
+pub(crate) fn rounds<T: Real>(stored_f32: bool) -> bool {
+    stored_f32 && T::PRECISION == Precision::Double
 }
 
 /// The factor as it is stored.
-pub(crate) fn rounded<T: Real>(w: &Csr<T>, single: bool) -> Result<Cow<'_, Csr<T>>> {
-    if rounds::<T>(single) { w.rounded_to_single().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
+pub(crate) fn rounded<T: Real>(w: &Csr<T>, stored_f32: bool) -> Result<Cow<'_, Csr<T>>> {
+    if rounds::<T>(stored_f32) { w.rounded_to_f32().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
 }
 
 /// Makes an operator of a type that is one by a field of its own: one that is its own adjoint if `symmetric` follows the field, with a function that takes other values if there is one.

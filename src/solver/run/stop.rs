@@ -19,7 +19,7 @@ pub enum Stop {
     Semiconverged,
     /// The residual does not meet the tolerance, but it is rounding in every row ([`Report::backward_error`](crate::Report::backward_error)): the answer is exact for entries that
     /// differ from those given by a few rounding errors each, and no solver can do more. Said where the matrix is at hand
-    /// ([`climb`](crate::climb), [`climb_scaled`](crate::climb_scaled)).
+    /// ([`solve_with_fallbacks`](crate::solve_with_fallbacks), [`solve_scaled_with_fallbacks`](crate::solve_scaled_with_fallbacks)).
     Rounded,
     /// All iterations that were allowed are done.
     MaxIterations,

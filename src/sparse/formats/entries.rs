@@ -23,12 +23,12 @@ pub(crate) enum Entries {
 
 impl Entries {
     /// Tells if values are in 32 bits where `T` has more.
-    pub(crate) fn is_single(self) -> bool {
+    pub(crate) fn is_stored_f32(self) -> bool {
         matches!(self, Self::Single | Self::ShortSingle | Self::NearSingle)
     }
 
     /// Tells if values are packed, as other values may not be: in a table, or in 32 bits.
     pub(crate) fn packs_values(self) -> bool {
-        self == Self::Coded || self.is_single()
+        self == Self::Coded || self.is_stored_f32()
     }
 }

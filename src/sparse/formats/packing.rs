@@ -189,7 +189,7 @@ impl Shape<'_> {
     /// Columns and values of packed entries, a word and a number for each.
     pub(crate) fn unpack<T: Real>(&self, indices: &[u32], values: &[T]) -> (Vec<u32>, Vec<T>) {
         let single;
-        let values = if self.arrangement.entries.is_single() {
+        let values = if self.arrangement.entries.is_stored_f32() {
             single = from_single(values, self.places);
             &single
         } else {
@@ -419,7 +419,7 @@ mod tests {
         of(entries(&near), Entries::Near, Entries::Plain);
         of(entries(&far), Entries::Plain, Entries::Plain);
         // Values of `f32` in these places, an odd number of them; and one that `f32` does not hold.
-        let single = |a: &Csr<f64>| a.rounded_to_single().expect("in its range");
+        let single = |a: &Csr<f64>| a.rounded_to_f32().expect("in its range");
         of(packed(&single(&many)), Entries::ShortSingle, Entries::Single);
         of(entries(&single(&near)), Entries::NearSingle, Entries::Plain);
         of(entries(&single(&far)), Entries::Single, Entries::Plain);

@@ -7,7 +7,7 @@ use crate::number::{Precision, Real};
 use crate::sparse::{Csr, Format};
 use crate::threads;
 
-/// Numbers of the entries in the places of a layout.
+/// Numbers of the entries in the sparsity pattern of a layout.
 #[derive(Clone, Debug)]
 pub(crate) enum Places {
     /// Entry `k` stands in place `k`.

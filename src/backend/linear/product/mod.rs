@@ -143,7 +143,7 @@ impl<T: Real> Stored<T> {
     pub(crate) fn value_count(&self) -> usize {
         match self.arrangement.entries {
             Entries::Coded => TABLE,
-            entries if entries.is_single() => self.places.div_ceil(2),
+            entries if entries.is_stored_f32() => self.places.div_ceil(2),
             _ => self.places,
         }
     }

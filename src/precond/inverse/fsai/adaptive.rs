@@ -22,22 +22,22 @@ pub(crate) const MOST_PLACES: usize = 256;
 
 /// Places that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AdaptivePlaces {
+pub struct AdaptivePattern {
     /// Most steps of a row.
     pub steps: usize,
-    /// Most places that a step adds; 1 to 255 in all steps together.
+    /// Most entries that a step adds; 1 to 255 in all steps together.
     pub per_step: usize,
     /// Share of its first value that `psi` must fall by in a step, or the row is done; 0 to 1.
     pub tolerance: f64,
 }
 
-impl Default for AdaptivePlaces {
+impl Default for AdaptivePattern {
     fn default() -> Self {
         Self::NEUTRAL
     }
 }
 
-impl AdaptivePlaces {
+impl AdaptivePattern {
     /// The default.
     pub(crate) const NEUTRAL: Self = Self { steps: 10, per_step: 2, tolerance: 1e-2 };
 
@@ -47,7 +47,7 @@ impl AdaptivePlaces {
         let reason = if !(0.0..=1.0).contains(&tolerance) {
             format!("tolerance {tolerance}; 0 to 1 are possible")
         } else if steps == 0 || per_step == 0 || steps.saturating_mul(per_step) > most {
-            format!("{steps} steps of {per_step} places; 1 to {most} places in all are possible")
+            format!("{steps} steps of {per_step} entries; 1 to {most} entries in all are possible")
         } else {
             return Ok(());
         };
@@ -79,7 +79,7 @@ impl Search {
         a: &Csr<T>,
         diagonal: &[f64],
         i: usize,
-        wanted: AdaptivePlaces,
+        wanted: AdaptivePattern,
         dense: &mut Dense,
     ) -> Result<&[u32]> {
         self.places.clear();

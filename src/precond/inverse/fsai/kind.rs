@@ -1,7 +1,7 @@
 //! FSAI as a kind of preconditioner.
 
-use super::adaptive::{AdaptivePlaces, MOST_PLACES};
-use super::{Fsai, FsaiOptions, FsaiPlaces};
+use super::adaptive::{AdaptivePattern, MOST_PLACES};
+use super::{Fsai, FsaiOptions, FsaiPattern};
 use crate::error::Result;
 use crate::number::Real;
 use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry};
@@ -10,36 +10,36 @@ use crate::sparse::Csr;
 
 impl PreconditionerKind for FsaiOptions {
     fn name(&self) -> &'static str {
-        match self.places {
-            FsaiPlaces::Power(_) => "fsai",
-            FsaiPlaces::Adaptive(_) => "adaptive-fsai",
+        match self.pattern {
+            FsaiPattern::Power(_) => "fsai",
+            FsaiPattern::Adaptive(_) => "adaptive-fsai",
         }
     }
 
     fn parameters(&self) -> String {
-        match self.places {
-            FsaiPlaces::Power(power) => power.to_string(),
-            FsaiPlaces::Adaptive(AdaptivePlaces { steps, per_step, .. }) => format!("{steps}:{per_step}"),
+        match self.pattern {
+            FsaiPattern::Power(power) => power.to_string(),
+            FsaiPattern::Adaptive(AdaptivePattern { steps, per_step, .. }) => format!("{steps}:{per_step}"),
         }
     }
 
     fn grammar(&self) -> Option<[&'static str; 2]> {
-        Some(match self.places {
-            FsaiPlaces::Power(_) => ["a power of the matrix belongs", "2"],
-            FsaiPlaces::Adaptive(_) => ["steps of a row and places of a step belong", "10:2"],
+        Some(match self.pattern {
+            FsaiPattern::Power(_) => ["a power of the matrix belongs", "2"],
+            FsaiPattern::Adaptive(_) => ["steps of a row and entries of a step belong", "10:2"],
         })
     }
 
     fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
-        let places = match self.places {
-            FsaiPlaces::Power(_) => FsaiPlaces::Power(given.only()?),
-            FsaiPlaces::Adaptive(places) => FsaiPlaces::Adaptive(AdaptivePlaces {
+        let pattern = match self.pattern {
+            FsaiPattern::Power(_) => FsaiPattern::Power(given.only()?),
+            FsaiPattern::Adaptive(places) => FsaiPattern::Adaptive(AdaptivePattern {
                 steps: given.first()?,
                 per_step: given.second()?.unwrap_or(places.per_step),
                 ..places
             }),
         };
-        Some(Self { places, ..self })
+        Some(Self { pattern, ..self })
     }
 
     fn symmetry(&self) -> Symmetry {
@@ -50,18 +50,18 @@ impl PreconditionerKind for FsaiOptions {
         LeastSquares::Any
     }
 
-    fn in_single(self) -> Option<Self> {
-        Some(self.with_single(true))
+    fn in_stored_f32(self) -> Option<Self> {
+        Some(self.with_stored_f32(true))
     }
 
     fn most_entries<T: Real>(&self, a: &Csr<T>) -> Option<usize> {
         let rows = a.rows();
-        Some(match self.places {
-            FsaiPlaces::Power(1) => (0..rows).map(|i| (entries_below(a, i) + 1).min(MOST_PLACES)).sum(),
-            FsaiPlaces::Power(power) => {
+        Some(match self.pattern {
+            FsaiPattern::Power(1) => (0..rows).map(|i| (entries_below(a, i) + 1).min(MOST_PLACES)).sum(),
+            FsaiPattern::Power(power) => {
                 sum(reached(a, power).enumerate().map(|(i, n)| n.min(MOST_PLACES).min(i + 1)))
             }
-            FsaiPlaces::Adaptive(AdaptivePlaces { steps, per_step, .. }) => {
+            FsaiPattern::Adaptive(AdaptivePattern { steps, per_step, .. }) => {
                 let most = steps.saturating_mul(per_step).saturating_add(1);
                 (0..rows).map(|i| most.min(i + 1)).sum()
             }
@@ -69,7 +69,7 @@ impl PreconditionerKind for FsaiOptions {
     }
 
     fn is_sure(&self) -> bool {
-        self.places == FsaiPlaces::Power(1)
+        self.pattern == FsaiPattern::Power(1)
     }
 
     fn build<T: Real>(&self, from: Source<'_, T>) -> Result<Made<T>> {

@@ -8,7 +8,7 @@
 //!       C' g = e                    e the last unit vector:  row i of G has g in the places S_i
 //! ```
 //!
-//! `S_i` are the places of a power of the matrix, or those that bring most ([`AdaptivePlaces`]). `G` minimises the Frobenius norm of
+//! `S_i` are the places of a power of the matrix, or those that bring most ([`AdaptivePattern`]). `G` minimises the Frobenius norm of
 //! `I - G L` over all matrices with these places. Rows do not depend on each other, so that all threads make them at once, and no
 //! positive definite matrix breaks down. `M` does not change with a scaling of `A` but for that.
 //!
@@ -20,8 +20,8 @@ mod dense;
 mod kind;
 mod options;
 
-pub use adaptive::AdaptivePlaces;
-pub use options::{FsaiOptions, FsaiPlaces};
+pub use adaptive::AdaptivePattern;
+pub use options::{FsaiOptions, FsaiPattern};
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -48,7 +48,7 @@ use dense::Dense;
 /// # Cost
 /// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry and 8 for each row, and from the first other values on what
 /// [`Matrix::update_values`] keeps. A product reads one of them each, and three vectors.
-/// The set-up factors a dense matrix as large as the row for each row, with [`FsaiPlaces::Adaptive`] for each step of a row.
+/// The set-up factors a dense matrix as large as the row for each row, with [`FsaiPattern::Adaptive`] for each step of a row.
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
     root: SharedOperator<T>,
@@ -85,7 +85,7 @@ impl<T: Real> Fsai<T> {
 
     fn new_here(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<Self> {
         let factor = factor(device, a, options)?;
-        let g = factor_on(device, &factor, options.single, Transposed::Copy)?;
+        let g = factor_on(device, &factor, options.stored_f32, Transposed::Copy)?;
         let root = g.clone().adjoint()?;
         let product = root.clone().times(g.clone())?;
         let (offsets, columns, _) = factor.into_parts();
@@ -95,14 +95,14 @@ impl<T: Real> Fsai<T> {
     }
 
     fn update_values_here(&self, a: &Csr<T>) -> Result<()> {
-        let Self { g, options: FsaiOptions { places: kind, single, .. }, places, .. } = self;
-        let FsaiPlaces::Power(power) = *kind else { return Err(chosen_by_values(None)) };
+        let Self { g, options: FsaiOptions { pattern: kind, stored_f32, .. }, places, .. } = self;
+        let FsaiPattern::Power(power) = *kind else { return Err(chosen_by_values(None)) };
         a.check_pattern(self.pattern)?;
         check_symmetric(a)?;
         let values = places.values(a, power)?;
         let whole = |values| Csr::new(a.rows(), a.rows(), places.offsets.clone(), places.columns.clone(), values);
-        if rounds::<T>(*single) {
-            let rounded = whole(values)?.rounded_to_single()?;
+        if rounds::<T>(*stored_f32) {
+            let rounded = whole(values)?.rounded_to_f32()?;
             return g.replace_values(rounded.values(), || Ok(Cow::Borrowed(&rounded)));
         }
         g.replace_values(&values, || whole(values.clone()).map(Cow::Owned))
@@ -122,7 +122,7 @@ impl<T: Real> Fsai<T> {
 
 /// Error of other values where values choose the places.
 fn chosen_by_values(row: Option<usize>) -> Error {
-    Error::Structure { what: "other values choose other places of the entries: make a new one".into(), row }
+    Error::Structure { what: "other values choose another sparsity pattern: make a new one".into(), row }
 }
 
 /// `G` by rows.
@@ -130,9 +130,9 @@ fn factor<T: Real>(device: &Device, a: &Csr<T>, options: FsaiOptions) -> Result<
     check_symmetric(a)?;
     options.check()?;
     // A search alone asks for it.
-    let diagonal = match options.places {
-        FsaiPlaces::Power(_) => Vec::new(),
-        FsaiPlaces::Adaptive(_) => a.diagonal(),
+    let diagonal = match options.pattern {
+        FsaiPattern::Power(_) => Vec::new(),
+        FsaiPattern::Adaptive(_) => a.diagonal(),
     };
     // Twice over: the factor and its transposed.
     made_by_threads(device, a.rows(), (ROWS_TOGETHER, 2, options.deadline), |room, rows| {
@@ -154,13 +154,13 @@ fn rows_of_factor<T: Real>(
     let mut made = RowBlock::default();
     for i in rows {
         in_time(options.deadline, "FSAI")?;
-        let places = match options.places {
-            FsaiPlaces::Power(power) => {
+        let places = match options.pattern {
+            FsaiPattern::Power(power) => {
                 let places = places(a, i, power);
                 dense.solve(a, i, &places)?;
                 Cow::Owned(places)
             }
-            FsaiPlaces::Adaptive(wanted) => Cow::Borrowed(search.row(a, diagonal, i, wanted, dense)?),
+            FsaiPattern::Adaptive(wanted) => Cow::Borrowed(search.row(a, diagonal, i, wanted, dense)?),
         };
         let before = made.values.len();
         made.values.resize(before + places.len(), T::default());
@@ -320,7 +320,7 @@ mod tests {
     }
 
     fn found(a: &Csr<f64>, steps: usize, per_step: usize, tolerance: f64) -> Csr<f64> {
-        factor(&device(), a, FsaiOptions::adaptive(AdaptivePlaces { steps, per_step, tolerance })).unwrap()
+        factor(&device(), a, FsaiOptions::adaptive(AdaptivePattern { steps, per_step, tolerance })).unwrap()
     }
 
     /// Dense blocks apart: all places of a block are found, and none outside.
@@ -373,7 +373,7 @@ mod tests {
             (entries, report.iterations)
         };
         let power = solve(FsaiOptions::power(2));
-        let adaptive = solve(FsaiOptions::adaptive(AdaptivePlaces { steps: 5, per_step: 1, tolerance: 0.0 }));
+        let adaptive = solve(FsaiOptions::adaptive(AdaptivePattern { steps: 5, per_step: 1, tolerance: 0.0 }));
         assert!(adaptive.0 <= power.0 && 4 * adaptive.1 <= 3 * power.1, "{adaptive:?} {power:?}");
         // A share of psi that no step gains ends the search after one.
         let short = found(&a, 10, 1, 1.0);
@@ -406,10 +406,10 @@ mod tests {
             (1, 1, 1.5),
             (1, 1, f64::NAN),
         ] {
-            let options = FsaiOptions::adaptive(AdaptivePlaces { steps, per_step, tolerance });
+            let options = FsaiOptions::adaptive(AdaptivePattern { steps, per_step, tolerance });
             assert!(matches!(Fsai::new(&device(), &a, options), Err(Error::Option { .. })), "{options:?}");
         }
-        let m = Fsai::new(&device(), &a, FsaiOptions::adaptive(AdaptivePlaces::default())).unwrap();
+        let m = Fsai::new(&device(), &a, FsaiOptions::adaptive(AdaptivePattern::default())).unwrap();
         assert!(matches!(m.update_values(&a), Err(Error::Structure { .. })));
     }
 }

@@ -2,27 +2,27 @@
 
 use std::time::Instant;
 
-use super::adaptive::AdaptivePlaces;
+use super::adaptive::AdaptivePattern;
 use crate::error::Result;
 use crate::precond::support::check_power;
 
-/// Places of the entries of `G`.
+/// Sparsity pattern of `G`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum FsaiPlaces {
+pub enum FsaiPattern {
     /// The lower triangle of the matrix to this power, 1 to 4.
     Power(usize),
-    /// Places that bring most, found row by row.
-    Adaptive(AdaptivePlaces),
+    /// The entries that bring most, found row by row.
+    Adaptive(AdaptivePattern),
 }
 
 /// Options of [`Fsai::new`](super::Fsai::new).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FsaiOptions {
-    /// Places of the entries. More places take fewer iterations, and more time in each.
-    pub places: FsaiPlaces,
-    /// Rounds `G` to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_single`](crate::Csr::rounded_to_single).
-    pub single: bool,
+    /// Sparsity pattern of `G`. More entries take fewer iterations, and more time in each.
+    pub pattern: FsaiPattern,
+    /// Rounds `G` to `f32` in the end and stores it so, for solves in `f64`: see [`Csr::rounded_to_f32`](crate::Csr::rounded_to_f32).
+    pub stored_f32: bool,
     /// Time at which the set-up ends with [`Error::OutOfTime`](crate::Error::OutOfTime) if it is not done.
     pub deadline: Option<Instant>,
 }
@@ -34,19 +34,19 @@ impl Default for FsaiOptions {
 }
 
 impl FsaiOptions {
-    /// Places of the matrix to this power.
+    /// The sparsity pattern of the matrix to this power.
     pub const fn power(power: usize) -> Self {
-        Self { places: FsaiPlaces::Power(power), single: false, deadline: None }
+        Self { pattern: FsaiPattern::Power(power), stored_f32: false, deadline: None }
     }
 
-    /// Places that are found.
-    pub const fn adaptive(places: AdaptivePlaces) -> Self {
-        Self { places: FsaiPlaces::Adaptive(places), single: false, deadline: None }
+    /// A sparsity pattern that is found.
+    pub const fn adaptive(pattern: AdaptivePattern) -> Self {
+        Self { pattern: FsaiPattern::Adaptive(pattern), stored_f32: false, deadline: None }
     }
 
     /// A copy whose factor is stored in `f32`.
-    pub fn with_single(self, single: bool) -> Self {
-        Self { single, ..self }
+    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
+        Self { stored_f32, ..self }
     }
 
     /// A copy whose set-up ends at a time.
@@ -55,9 +55,9 @@ impl FsaiOptions {
     }
 
     pub(super) fn check(self) -> Result<()> {
-        match self.places {
-            FsaiPlaces::Power(power) => check_power(power),
-            FsaiPlaces::Adaptive(places) => places.check(),
+        match self.pattern {
+            FsaiPattern::Power(power) => check_power(power),
+            FsaiPattern::Adaptive(pattern) => pattern.check(),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::number::{self, Real, per_number};
 use crate::threads;
 
 per_number! {
-    fn rounded_to_single<T>(a: &Csr<T>) -> Result<Csr<T>> = rounded_to_single_here;
+    fn rounded_to_f32<T>(a: &Csr<T>) -> Result<Csr<T>> = rounded_to_single_here;
 }
 
 impl<T: Real> Csr<T> {
@@ -15,8 +15,8 @@ impl<T: Real> Csr<T> {
     ///
     /// # Errors
     /// [`Error::Structure`] with the row of a value that is out of the range of `f32`.
-    pub fn rounded_to_single(&self) -> Result<Self> {
-        rounded_to_single(self)
+    pub fn rounded_to_f32(&self) -> Result<Self> {
+        rounded_to_f32(self)
     }
 }
 
@@ -42,12 +42,12 @@ mod tests {
 
     #[test]
     fn values_are_those_of_f32_or_refused() {
-        let of = |v: f64| Csr::from_triplets(2, 1, &[(0, 0, 1.0), (1, 0, v)]).unwrap().rounded_to_single();
+        let of = |v: f64| Csr::from_triplets(2, 1, &[(0, 0, 1.0), (1, 0, v)]).unwrap().rounded_to_f32();
         for (v, wanted) in [(0.1, f64::from(0.1f32)), (-3.5, -3.5), (1e-40, 0.0), (3e38, f64::from(3e38f32))] {
             assert_eq!(of(v).unwrap().values()[1].to_bits(), wanted.to_bits());
         }
         assert!(matches!(of(-1e39), Err(Error::Structure { row: Some(1), .. })));
         let same = Csr::from_triplets(1, 1, &[(0, 0, 0.3f32)]).unwrap();
-        assert_eq!(same.rounded_to_single().unwrap().values(), same.values());
+        assert_eq!(same.rounded_to_f32().unwrap().values(), same.values());
     }
 }

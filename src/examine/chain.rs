@@ -20,8 +20,8 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::Real;
 use crate::precond::{
-    AdaptivePlaces, AinvOptions, Built, Factorisation, FsaiOptions, IncompleteOptions, Preconditioner, RowOrdering,
-    SweepOptions,
+    AdaptivePattern, AinvOptions, Built, Factorisation, FsaiOptions, IncompleteOptions, Preconditioner,
+    RowOrdering, SweepOptions,
 };
 use crate::solver::{Method, Observer, Report, Setup, Solver, Stop};
 use crate::sparse::{AsCsr, Csr, Partition};
@@ -39,13 +39,13 @@ const ROWS_TO_WAIT_FOR: usize = 40;
 const LEAST_SHARE: usize = 1000;
 
 /// Tried if Jacobi's does not do: on 7 positive definite matrices of 3 900 to 80 800 rows it took 0.31 to 0.82 times the
-/// iterations of FSAI in the places of the matrix.
-const ADAPTIVE_FSAI: Preconditioner = Preconditioner::Fsai(FsaiOptions::adaptive(AdaptivePlaces::NEUTRAL));
+/// iterations of FSAI in the sparsity pattern of the matrix.
+const ADAPTIVE_FSAI: Preconditioner = Preconditioner::Fsai(FsaiOptions::adaptive(AdaptivePattern::NEUTRAL));
 
 impl Examination {
-    /// Preconditioners for a solve by `method`, in the order in which [`climb`](crate::climb) takes them; `None` is none. The first is
+    /// Preconditioners for a solve by `method`, in the order in which [`solve_with_fallbacks`](crate::solve_with_fallbacks) takes them; `None` is none. The first is
     /// the one to use, the others are for a solve that fails. Never empty.
-    pub fn ladder(&self, method: &Method) -> Vec<Option<Preconditioner>> {
+    pub fn fallback_chain(&self, method: &Method) -> Vec<Option<Preconditioner>> {
         let by_rows = Preconditioner::Sweep(SweepOptions::gauss_seidel().with_ordering(RowOrdering::Rows));
         let divides = self.square() && self.zero_diagonal == 0;
         let definite = self.symmetric
@@ -144,7 +144,7 @@ pub fn build_for_until<T: Real>(
 /// A preconditioner that was tried, and how that ended.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Rung {
+pub struct Attempt {
     /// The preconditioner; `None` is none.
     pub which: Option<Preconditioner>,
     /// End of the solve, or the reason why it could not be made.
@@ -153,15 +153,15 @@ pub struct Rung {
     pub iterations: usize,
     /// Seconds of its set-up and its solve, without building programs.
     pub seconds: f64,
-    /// True if rows and columns were scaled ([`climb_scaled`](super::climb_scaled)).
+    /// True if rows and columns were scaled ([`solve_scaled_with_fallbacks`](super::solve_scaled_with_fallbacks)).
     pub scaled: bool,
     /// True if a null space was kept out of the solve.
     pub projected: bool,
-    /// True if the solve went on with what an earlier one had left of the residual ([`climb_scaled`](super::climb_scaled)).
+    /// True if the solve went on with what an earlier one had left of the residual ([`solve_scaled_with_fallbacks`](super::solve_scaled_with_fallbacks)).
     pub refines: bool,
 }
 
-impl Rung {
+impl Attempt {
     /// A solve with `which`, made before, for what is left of the residual.
     pub(super) fn refined(which: Option<Preconditioner>, report: &Report) -> Self {
         Self { refines: true, ..Self::new(which, Ok(report), 0.0) }
@@ -181,7 +181,7 @@ impl Rung {
     }
 }
 
-impl Display for Rung {
+impl Display for Attempt {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         let mut name = self.which.map_or("none".into(), |which| which.to_string());
         if self.scaled {
@@ -202,7 +202,7 @@ impl Display for Rung {
 
 /// A solve with the preconditioner that did it, or that came nearest.
 #[non_exhaustive]
-pub struct Climb<T: Real> {
+pub struct FallbackSolve<T: Real> {
     /// Report of the solve that gave the answer.
     pub report: Report,
     /// Preconditioner of that solve; `None` is none.
@@ -210,34 +210,35 @@ pub struct Climb<T: Real> {
     /// The preconditioner as it was made, for solves that follow ([`Setup::preconditioner`]).
     pub built: Option<Built<T>>,
     /// All that were tried, in their order.
-    pub rungs: Vec<Rung>,
+    pub attempts: Vec<Attempt>,
 }
 
-impl<T: Real> Climb<T> {
+impl<T: Real> FallbackSolve<T> {
     /// Seconds of all set-ups and solves, without building programs.
     pub fn seconds(&self) -> f64 {
-        self.rungs.iter().map(|rung| rung.seconds).sum()
+        self.attempts.iter().map(|attempt| attempt.seconds).sum()
     }
 }
 
 /// One preconditioner after another.
-pub(super) fn rungs<T: Real>(
+pub(super) fn try_chain<T: Real>(
     (matrix, a, partition): (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
-) -> Result<Climb<T>> {
+) -> Result<FallbackSolve<T>> {
     let clock = Instant::now();
-    let mut rungs: Vec<Rung> = Vec::with_capacity(ladder.len());
+    let mut attempts: Vec<Attempt> = Vec::with_capacity(chain.len());
     let mut best: Option<(Report, Option<Preconditioner>, Option<Built<T>>)> = None;
-    let mut refused = Error::Option { name: "preconditioner", reason: "a ladder of none".into() };
-    let mut left: VecDeque<_> = ladder.iter().map(|which| (*which, patience(setup, *which, matrix))).collect();
+    let mut refused = Error::Option { name: "preconditioner", reason: "a chain of none".into() };
+    let mut left: VecDeque<_> = chain.iter().map(|which| (*which, patience(setup, *which, matrix))).collect();
     // Slow ones, with the part of the residual that they have left.
     let mut slow: Vec<(f64, Option<Preconditioner>)> = Vec::new();
     let deadline = setup.stopping.time_limit.and_then(|limit| clock.checked_add(limit));
     loop {
-        let remaining = setup.stopping.max_iterations - rungs.iter().map(|rung| rung.iterations).sum::<usize>();
+        let remaining =
+            setup.stopping.max_iterations - attempts.iter().map(|attempt| attempt.iterations).sum::<usize>();
         if let Some((held, ..)) = best.as_mut().filter(|(held, ..)| remaining == 0 && held.stop == Stop::Slow) {
             held.stop = Stop::MaxIterations;
             break;
@@ -253,7 +254,7 @@ pub(super) fn rungs<T: Real>(
         let built = match which.map(build).transpose() {
             Ok(built) => built,
             Err(error) => {
-                rungs.push(Rung::new(which, Err(&error), begin.elapsed().as_secs_f64()));
+                attempts.push(Attempt::new(which, Err(&error), begin.elapsed().as_secs_f64()));
                 refused = error;
                 continue;
             }
@@ -273,7 +274,7 @@ pub(super) fn rungs<T: Real>(
             Ok(report) if share < remaining && report.stop == Stop::MaxIterations => report.stop = Stop::Slow,
             _ => {}
         }
-        rungs.push(Rung::new(which, solved.as_ref(), setup_seconds));
+        attempts.push(Attempt::new(which, solved.as_ref(), setup_seconds));
         let report = match solved {
             Ok(report) => report,
             // Without memory for this one, say; an answer from before is not thrown away.
@@ -297,7 +298,7 @@ pub(super) fn rungs<T: Real>(
         }
     }
     let (report, which, built) = best.ok_or(refused)?;
-    Ok(Climb { report, which, built, rungs })
+    Ok(FallbackSolve { report, which, built, attempts })
 }
 
 /// Iterations after which a slow solve with `which` is left.
@@ -318,7 +319,7 @@ fn stands_alone(method: &Method) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::examine::climb;
+    use crate::examine::solve_with_fallbacks;
     use crate::solver::Stopping;
     use crate::sparse::{Format, gallery};
 
@@ -330,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ladder_follows_matrix_and_method() {
+    fn a_chain_follows_matrix_and_method() {
         let (jacobi, gmres) = (Some(Preconditioner::Jacobi), Method::Gmres { restart: 30 });
         let even = Examination::of(&gallery::poisson_2d::<f64>(5, 0.0).unwrap()).unwrap();
         let uneven = Examination::of(&dense(&[&[9.0, 1.0], &[1.0, 3.0]])).unwrap();
@@ -351,8 +352,8 @@ mod tests {
             (&zero, Method::Lsqr { damp: 0.0 }, None, 2),
             (&zero, Method::Cgne, None, 1),
         ] {
-            let ladder = found.ladder(&method);
-            assert_eq!((ladder[0], ladder.len()), (first, all), "{method} {ladder:?}");
+            let chain = found.fallback_chain(&method);
+            assert_eq!((chain[0], chain.len()), (first, all), "{method} {chain:?}");
         }
         assert!(even.candidates(&Method::Cg).len() > lopsided.candidates(&gmres).len());
     }
@@ -363,25 +364,26 @@ mod tests {
         let device = Device::host();
         let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
         let b = Vector::from_slice(&device, &vec![1.0; a.rows()]).unwrap();
-        let run = |patience, ladder: &[Option<Preconditioner>]| {
+        let run = |patience, chain: &[Option<Preconditioner>]| {
             let mut x = Vector::zeros(&device, a.rows()).unwrap();
             let watch = &mut |_: &_| std::ops::ControlFlow::Continue(());
             let stopping = Stopping { patience, ..Stopping::for_precision::<f64>() };
-            climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch).unwrap()
+            solve_with_fallbacks((&matrix, &a, None), &Setup::new(Method::Cg, stopping), chain, (&b, &mut x), watch)
+                .unwrap()
         };
-        let Climb { report, which, rungs, .. } = run(Some(9), &[None, Some(ADAPTIVE_FSAI)]);
+        let FallbackSolve { report, which, attempts, .. } = run(Some(9), &[None, Some(ADAPTIVE_FSAI)]);
         assert!(report.converged(), "{report}");
-        assert_eq!((which, rungs.len()), (Some(ADAPTIVE_FSAI), 2));
-        assert_eq!((&rungs[0].end, rungs[0].iterations), (&Ok(Stop::Slow), 9), "{}", rungs[0]);
+        assert_eq!((which, attempts.len()), (Some(ADAPTIVE_FSAI), 2));
+        assert_eq!((&attempts[0].end, attempts[0].iterations), (&Ok(Stop::Slow), 9), "{}", attempts[0]);
         // 150 iterations are enough for this one; and without something else nothing is too slow.
-        assert_eq!(run(None, &[None, Some(ADAPTIVE_FSAI)]).rungs.len(), 1);
-        assert_eq!(run(Some(5), &[None]).rungs.len(), 1);
+        assert_eq!(run(None, &[None, Some(ADAPTIVE_FSAI)]).attempts.len(), 1);
+        assert_eq!(run(Some(5), &[None]).attempts.len(), 1);
         // Nothing else can be made.
         let wrong = Some(Preconditioner::Fsai(FsaiOptions::power(99)));
-        let Climb { report, which, rungs, .. } = run(Some(5), &[None, wrong]);
+        let FallbackSolve { report, which, attempts, .. } = run(Some(5), &[None, wrong]);
         assert!(report.converged(), "{report}");
-        assert_eq!((which, rungs.len(), rungs[0].iterations), (None, 3, 5));
-        assert!(rungs[1].end.is_err() && rungs[2].iterations > 5, "{} {}", rungs[1], rungs[2]);
+        assert_eq!((which, attempts.len(), attempts[0].iterations), (None, 3, 5));
+        assert!(attempts[1].end.is_err() && attempts[2].iterations > 5, "{} {}", attempts[1], attempts[2]);
     }
 
     /// D. S. Kershaw's example, J. Comput. Phys. 26 (1978): positive definite, and a pivot of its incomplete factors is negative.
@@ -396,28 +398,34 @@ mod tests {
         let device = Device::host();
         let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
         let b = Vector::from_slice(&device, &[1.0, -2.0, 0.5, 7.0]).unwrap();
-        let run = |ladder: &[Option<Preconditioner>], stopping: Stopping| {
+        let run = |chain: &[Option<Preconditioner>], stopping: Stopping| {
             let mut x = Vector::zeros(&device, 4).unwrap();
             let watch = &mut |_: &_| std::ops::ControlFlow::Continue(());
-            let climb = climb((&matrix, &a, None), &Setup::new(Method::Cg, stopping), ladder, (&b, &mut x), watch);
-            (climb, x.to_vec().unwrap())
+            let outcome = solve_with_fallbacks(
+                (&matrix, &a, None),
+                &Setup::new(Method::Cg, stopping),
+                chain,
+                (&b, &mut x),
+                watch,
+            );
+            (outcome, x.to_vec().unwrap())
         };
         let bad = [
             Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky).with_shift(Some(0.0)))),
             Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Lu).with_shift(Some(0.0)))),
         ];
-        let ladder = [bad[0], bad[1], Some(Preconditioner::Jacobi), None];
-        let (climbed, x) = run(&ladder, Stopping::for_precision::<f64>());
-        let Climb { report, which, built, rungs } = climbed.unwrap();
+        let chain = [bad[0], bad[1], Some(Preconditioner::Jacobi), None];
+        let (solved, x) = run(&chain, Stopping::for_precision::<f64>());
+        let FallbackSolve { report, which, built, attempts } = solved.unwrap();
         assert!(report.converged() && built.is_some(), "{report}");
-        assert_eq!((which, rungs.len()), (ladder[2], 3), "the last was not needed");
-        assert!(matches!(&rungs[0].end, Err(why) if why.contains("pivot")), "{}", rungs[0]);
-        assert_eq!(rungs[1].end, Ok(Stop::IndefinitePreconditioner), "{}", rungs[1]);
+        assert_eq!((which, attempts.len()), (chain[2], 3), "the last was not needed");
+        assert!(matches!(&attempts[0].end, Err(why) if why.contains("pivot")), "{}", attempts[0]);
+        assert_eq!(attempts[1].end, Ok(Stop::IndefinitePreconditioner), "{}", attempts[1]);
         let product = a.product(&x).unwrap();
         assert!(product.iter().zip([1.0, -2.0, 0.5, 7.0]).all(|(p, b)| (p - b).abs() < 1e-7), "{product:?}");
         // A limit is no failure; where nothing can be made the error says why.
         let (limited, _) = run(&[None, Some(Preconditioner::Jacobi)], Stopping::after(1));
-        assert_eq!(limited.unwrap().rungs.len(), 1);
+        assert_eq!(limited.unwrap().attempts.len(), 1);
         assert!(matches!(run(&bad[..1], Stopping::after(1)).0, Err(Error::Structure { .. })));
         assert!(matches!(run(&[], Stopping::after(1)).0, Err(Error::Option { .. })));
     }

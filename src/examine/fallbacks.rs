@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::ladder::{Climb, rungs};
+use super::chain::{FallbackSolve, try_chain};
 use super::resort;
 use crate::error::Result;
 use crate::matrix::Matrix;
@@ -12,7 +12,7 @@ use crate::solver::{Observer, Setup};
 use crate::sparse::{AsCsr, Csr, Partition};
 use crate::vector::Vector;
 
-/// Solves `A x = b` with the preconditioners of `ladder`, one after another, until a solve converges. `system` is the matrix, what it
+/// Solves `A x = b` with the preconditioners of `chain`, one after another, until a solve converges. `system` is the matrix, what it
 /// was made of, and a partition of its rows for `bainv`, if one is known; `vectors` are `b` and `x`; the preconditioner of `setup` is not used.
 ///
 /// The next one is taken, from the best answer so far, if one cannot be made, if its solve stagnates, breaks down, or finds it indefinite, or if its
@@ -24,45 +24,45 @@ use crate::vector::Vector;
 ///
 /// If none converges, a square system is looked at once more. A symmetric one that has no solution ends with
 /// [`Stop::LeastSquares`](crate::Stop::LeastSquares): its null space, the constants or the part of `b` that it takes to 0, is kept out of the solve, and
-/// [`Report::projected`](crate::Report::projected) is the part of `b` in it. Any other is solved with rows and columns scaled ([`climb_scaled`](super::climb_scaled)), from the best answer so far;
+/// [`Report::projected`](crate::Report::projected) is the part of `b` in it. Any other is solved with rows and columns scaled ([`solve_scaled_with_fallbacks`](super::solve_scaled_with_fallbacks)), from the best answer so far;
 /// so is one whose end as least squares its rows do not confirm. An answer whose residual is rounding in every row ends with
 /// [`Stop::Rounded`](crate::Stop::Rounded).
 ///
 /// # Errors
-/// [`Error::Option`](crate::Error::Option) for an empty ladder; [`Error::Structure`](crate::Error::Structure) for a matrix of `sprs` with a dimension beyond 32 bits; errors of making a preconditioner, [`Error::OutOfTime`](crate::Error::OutOfTime) among them, of [`Solver::with`](crate::Solver::with) and of a solve if no solve gave an answer.
-pub fn climb<T: Real>(
+/// [`Error::Option`](crate::Error::Option) for an empty chain; [`Error::Structure`](crate::Error::Structure) for a matrix of `sprs` with a dimension beyond 32 bits; errors of making a preconditioner, [`Error::OutOfTime`](crate::Error::OutOfTime) among them, of [`Solver::with`](crate::Solver::with) and of a solve if no solve gave an answer.
+pub fn solve_with_fallbacks<T: Real>(
     system: (&Matrix<T>, &(impl AsCsr<T> + ?Sized), Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     vectors: (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
-) -> Result<Climb<T>> {
+) -> Result<FallbackSolve<T>> {
     let (matrix, a, partition) = system;
-    climb_once((matrix, &*a.as_csr()?, partition), setup, ladder, vectors, observer)
+    once((matrix, &*a.as_csr()?, partition), setup, chain, vectors, observer)
 }
 
 per_number! {
-    fn climb_once<T>(
-        system: (&Matrix<T>, &Csr<T>, Option<&Partition>), setup: &Setup<T>, ladder: &[Option<Preconditioner>],
+    fn once<T>(
+        system: (&Matrix<T>, &Csr<T>, Option<&Partition>), setup: &Setup<T>, chain: &[Option<Preconditioner>],
         vectors: (&Vector<T>, &mut Vector<T>), observer: &mut Observer<'_>
-    ) -> Result<Climb<T>> = climb_here;
+    ) -> Result<FallbackSolve<T>> = here;
 }
 
-fn climb_here<T: Real>(
+fn here<T: Real>(
     system: (&Matrix<T>, &Csr<T>, Option<&Partition>),
     setup: &Setup<T>,
-    ladder: &[Option<Preconditioner>],
+    chain: &[Option<Preconditioner>],
     (b, x): (&Vector<T>, &mut Vector<T>),
     observer: &mut Observer<'_>,
-) -> Result<Climb<T>> {
+) -> Result<FallbackSolve<T>> {
     let clock = Instant::now();
     let absolute = with_absolute_limit(system.0, setup, (b, x))?;
     let setup = absolute.as_ref().unwrap_or(setup);
     let without_constants = resort::without_constants(system.1, setup, b)?;
     let setup = without_constants.as_ref().unwrap_or(setup);
-    let mut climb = resort::told_whole(rungs(system, setup, ladder, (b, &mut *x), observer)?, setup);
-    resort::go_on(system, setup, ladder, (b, x), &clock, observer, &mut climb)?;
-    Ok(climb)
+    let mut outcome = resort::told_whole(try_chain(system, setup, chain, (b, &mut *x), observer)?, setup);
+    resort::go_on(system, setup, chain, (b, x), &clock, observer, &mut outcome)?;
+    Ok(outcome)
 }
 
 /// The set-up with a limit of the residual that is a part of the first one as a number: each solve has a first residual of its own.
