@@ -12,6 +12,18 @@ use crate::number::{Accumulation, Precision, Real, per_number};
 ///
 /// Operations are queued and return at once; those that return a number, and [`Vector::to_vec`], wait. Reductions
 /// follow the tree of the numerics contract: the same bits on every device and at every work-group size.
+///
+/// ```
+/// use residuum::{Device, Vector};
+///
+/// let device = Device::best()?;
+/// let x = Vector::from_slice(&device, &[3.0, 4.0])?;
+/// let mut y = Vector::filled(&device, 2, 1.0)?;
+/// y.axpby(2.0, &x, 1.0)?; // y = 2 x + y
+/// assert_eq!(y.to_vec()?, [7.0, 9.0]);
+/// assert_eq!((x.norm2()?, x.dot(&y)?), (5.0, 57.0));
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Vector<T: Real> {
     device: Device,

@@ -23,6 +23,22 @@ use crate::sparse::Reader;
 use crate::tuning::{Case, Settings, Tuning};
 
 /// A place of work: an OpenCL device, or the host back end. Cloning is cheap and shares the device.
+///
+/// ```
+/// use residuum::{Device, Precision, Vector};
+///
+/// // The host back end, the device that words name (a number, a vendor, `gpu`), and all there are.
+/// let host = Device::host();
+/// let first = Device::select("0")?;
+/// println!("{} {}", first.info().name, first.backend_name());
+/// assert!(Device::select_all("")?.iter().any(|device| device.info().name == host.info().name));
+/// // The same bits on each of them.
+/// for device in Device::select_all("")?.iter().filter(|device| device.info().fp64) {
+///     let x = Vector::from_slice(device, &[0.1, 0.2, 0.3])?;
+///     assert_eq!(x.dot(&x)?.to_bits(), 0.14000000000000001_f64.to_bits());
+/// }
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Device {
     inner: Arc<Inner>,

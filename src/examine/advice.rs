@@ -33,6 +33,18 @@ pub enum Definiteness {
 ///
 /// Cost: a few passes over the entries; [`Examination::of`] also takes a matching of rows and columns, a transposed copy of a matrix that
 /// is not symmetric, up to `4e8` multiplications for the eigenvalues, and `1e9` for a factorisation: up to a second.
+///
+/// ```
+/// use residuum::sparse::gallery;
+/// use residuum::{Examination, Method, Precision};
+///
+/// let found = Examination::of(&gallery::poisson_2d::<f64>(20, 0.0)?)?;
+/// assert!(found.symmetric && found.condition > 100.0);
+/// let advice = found.advise(Precision::Double);
+/// assert_eq!(advice.method, Method::Cg);
+/// println!("{advice}");
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Examination {

@@ -201,6 +201,24 @@ impl Display for Attempt {
 }
 
 /// A solve with the preconditioner that did it, or that came nearest.
+///
+/// ```
+/// use std::ops::ControlFlow;
+///
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Examination, Format, Matrix, Precision, Setup, Stopping, Vector, solve_with_fallbacks};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let advice = Examination::quick(&a)?.advise(Precision::Double);
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let (b, mut x) = (Vector::filled(&device, 400, 1.0)?, Vector::zeros(&device, 400)?);
+/// let setup = Setup::new(advice.method, Stopping::for_precision::<f64>());
+/// let solved = solve_with_fallbacks((&matrix, &a, None), &setup, &advice.chain, (&b, &mut x), &mut |_| ControlFlow::Continue(()))?;
+/// solved.attempts.iter().for_each(|attempt| println!("{attempt}"));
+/// assert!(solved.report.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[non_exhaustive]
 pub struct FallbackSolve<T: Real> {
     /// Report of the solve that gave the answer.

@@ -14,6 +14,16 @@ use crate::files::{file_error, read_text, write_atomically};
 const LARGEST_FILE: u64 = 1 << 24;
 
 /// A scanner, as far as an array of readings does not say it.
+///
+/// ```
+/// use residuum::imaging::{Angles, Beam, Geometry};
+///
+/// let beam = Beam::Fan { source_origin: 410.66, source_detector: 553.74 };
+/// let geometry = Geometry { beam, angles: Angles::Arc(360.0), pitch: 0.2, offset: 0.0 };
+/// let scanner = geometry.scanner(721, 560)?;
+/// assert_eq!((scanner.rays(), scanner.angles[720]), (721 * 560, 360.0 * 720.0 / 721.0));
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Geometry {
     /// Course of the rays.

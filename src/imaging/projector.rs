@@ -86,6 +86,24 @@ enum Way {
 
 /// The matrix of a scan, not stored: products trace every ray anew, and products with the adjoint spread every ray over the image. Any
 /// solver takes it like a matrix. [`Scanner::projector`] makes it. Cloning is cheap and shares the memory.
+///
+/// ```
+/// use residuum::imaging::{Beam, Noise, Phantom, Scanner, Grid};
+/// use residuum::operator::{LinearOperator, adjoint_error};
+/// use residuum::{Device, Method, Solver, Stopping, Vector};
+///
+/// let angles = (0..30).map(|k| 6.0 * f64::from(k)).collect();
+/// let scanner = Scanner { beam: Beam::Parallel, pixels: 48, pitch: 2.0 / 48.0, offset: 0.0, angles };
+/// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
+/// let device = Device::best()?;
+/// let a = scanner.projector::<f32>(&device, scan.grid(32))?;
+/// assert!(adjoint_error(&a, 1)? < 1e-5);
+/// let b = Vector::from_slice(&device, &scan.readings::<f32>())?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let report = Solver::new(&a, Method::Lsqr { damp: 0.0 }, Stopping::after(10))?.solve(&b, &mut x)?;
+/// assert!(report.relative_residual() < 0.1);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Projector<T: Real> {
     device: Device,

@@ -31,6 +31,26 @@ const SUBSPACE: usize = 100;
 /// The weights of regularisers are multiplied by the mean diagonal of `A'A`, and for total variation also by the mean
 /// brightness `|b| / |A 1|`. Every iterate keeps bounds, but with [`Method::Cgnr`] they act as a penalty while iterating; the answer is
 /// projected onto them at the end, and its residual is computed after that. A rule ([`Stopping::rule`]) judges the iterates as they are before that.
+///
+/// ```
+/// use residuum::imaging::{Beam, Noise, Phantom, Scanner, Reconstruction, Reconstructor, Regularizer, System};
+/// use residuum::{Device, Format};
+///
+/// let angles = (0..30).map(|k| 6.0 * f64::from(k)).collect();
+/// let scanner = Scanner { beam: Beam::Parallel, pixels: 48, pitch: 2.0 / 48.0, offset: 0.0, angles };
+/// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
+/// let system = System::<f32>::new(&Device::best()?, &scanner, scan.grid(32), Format::Auto)?;
+/// let how = Reconstruction {
+///     regularizers: vec!["tv=0.01".parse::<Regularizer>()?],
+///     lower: 0.0,
+///     ..Reconstruction::of_scans::<f32>()
+/// };
+/// let mut reconstructor = Reconstructor::new(&system, how, 1)?;
+/// let image = reconstructor.reconstruct(&[&scan])?.remove(0);
+/// assert!(image.values.iter().all(|value| *value >= 0.0));
+/// println!("{}", image.report);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,

@@ -10,6 +10,20 @@ use crate::number::Real;
 use crate::threads;
 
 /// Sensor data with the scanner that took it: one row of `sinogram` per angle, one column per detector pixel.
+///
+/// ```
+/// use residuum::imaging::{Beam, Noise, Phantom, Scanner};
+///
+/// let angles = (0..30).map(|k| 6.0 * f64::from(k)).collect();
+/// let scanner = Scanner { beam: Beam::Parallel, pixels: 48, pitch: 2.0 / 48.0, offset: 0.0, angles };
+/// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
+/// // Half of the pixels, and the angles from 0 to 90 degrees.
+/// let smaller = scan.binned(2)?.with_arc(0.0..=90.0)?;
+/// assert_eq!((smaller.scanner.pixels, smaller.scanner.angles.len()), (24, 16));
+/// let half_turn = scan.axis()?; // the pixel that sees the rotation axis
+/// assert!((half_turn - 23.5).abs() < 0.2);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Scan {

@@ -17,6 +17,21 @@ use crate::vector::Vector;
 
 /// A linear model of readings, `b = A x` for an image `x`: the matrix of a scanner and a grid, or any operator with its
 /// adjoint. Cheap to clone; reconstructors share it.
+///
+/// ```
+/// use residuum::imaging::{Beam, Noise, Phantom, Scanner, System};
+/// use residuum::{Device, Format};
+///
+/// let angles = (0..30).map(|k| 6.0 * f64::from(k)).collect();
+/// let scanner = Scanner { beam: Beam::Parallel, pixels: 48, pitch: 2.0 / 48.0, offset: 0.0, angles };
+/// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
+/// // Stored, because it is small; `Format::OnTheFly` traces the rays in every product.
+/// let system = System::<f32>::new(&Device::best()?, &scanner, scan.grid(32), Format::Auto)?;
+/// println!("{}: {}", system.format(), system.why());
+/// assert!(system.entries().is_some_and(|entries| entries > 30 * 48));
+/// assert!(system.doubts(&scan.readings::<f32>(), true).is_empty());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct System<T: Real> {
     source: Source,

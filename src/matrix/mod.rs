@@ -18,6 +18,22 @@ use crate::vector::Vector;
 
 /// A sparse `rows × cols` matrix in the memory of one device, in one [`Format`], perhaps with a transposed copy. Cloning is
 /// cheap and shares the memory.
+///
+/// ```
+/// use residuum::{Csr, Device, Format, Matrix, Vector};
+///
+/// let device = Device::best()?;
+/// let a = Csr::from_triplets(2, 3, &[(0, 0, 1.0), (0, 2, 2.0), (1, 1, 3.0)])?;
+/// let matrix = Matrix::with_transpose(&device, &a, Format::Auto)?;
+/// let mut y = Vector::zeros(&device, 2)?;
+/// matrix.multiply(&Vector::from_slice(&device, &[1.0, 10.0, 100.0])?, &mut y)?;
+/// assert_eq!(y.to_vec()?, [201.0, 30.0]);
+/// let mut x = Vector::zeros(&device, 3)?;
+/// matrix.multiply_transposed(&Vector::from_slice(&device, &[1.0, 10.0])?, &mut x)?;
+/// assert_eq!(x.to_vec()?, [1.0, 30.0, 2.0]);
+/// println!("{}: {}", matrix.format(), matrix.why());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Matrix<T: Real> {
     device: Device,

@@ -11,6 +11,22 @@ use crate::vector::Vector;
 
 /// `diag(d)`: multiplies element by element. One that was made from a matrix takes other values ([`LinearOperator::update_values`]), and holds a
 /// second vector from then on.
+///
+/// ```
+/// use residuum::operator::Diagonal;
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Diagonal::inverse_of(&device, &a)?; // the preconditioner of Jacobi
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Diagonal<T: Real> {
     device: Device,

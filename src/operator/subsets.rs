@@ -20,6 +20,23 @@ use crate::vector::Vector;
 ///
 /// Products are those of the subsets, one after another, and a copy of each part of the longer vector; with the adjoint, a sum for each
 /// subset as well. Holds up to two vectors as long as a subset has rows, and one as long as it has columns.
+///
+/// ```
+/// use residuum::operator::{LinearOperator, Subsets};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Method, Setup, Solver, Stopping, Storage, Transposed, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::random::<f64>(60, 20, 300, 1)?;
+/// let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+/// // Four subsets, of 15 rows each, five rows at a time.
+/// let subsets = Subsets::of_matrix(&device, &a, storage, 4, 5)?;
+/// let (b, mut x) = (Vector::filled(&device, 60, 1.0)?, Vector::zeros(&device, 20)?);
+/// let setup = Setup::new("sart".parse()?, Stopping::after(10));
+/// let report = Solver::with(subsets.shared(), setup)?.solve(&b, &mut x)?;
+/// assert_eq!(report.iterations, 10);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 pub struct Subsets<T: Real> {
     parts: Vec<SharedOperator<T>>,
     rows: usize,

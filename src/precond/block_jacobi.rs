@@ -107,6 +107,22 @@ impl PreconditionerKind for BlockJacobiOptions {
 /// # Cost
 /// Held: `block n` numbers; over a partition the square of its size for each part, with columns of 4 bytes, as a stored matrix. One launch; it
 /// reads them and a vector, and writes a vector.
+///
+/// ```
+/// use residuum::precond::{BlockJacobi};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = BlockJacobi::new(&device, &a, 4)?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BlockJacobi<T: Real> {
     device: Device,

@@ -68,6 +68,22 @@ impl PolynomialOptions {
 /// # Cost
 /// Held: the matrix, unless it is shared, `D^-1` and two vectors. A product takes `degree` products with the matrix, which read 3 vectors
 /// more, read and write 2, and 3 launches besides.
+///
+/// ```
+/// use residuum::precond::{Polynomial, PolynomialOptions};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Polynomial::new(&device, &a, PolynomialOptions::fourth_kind(4))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Polynomial<T: Real> {
     matrix: Matrix<T>,

@@ -145,6 +145,22 @@ struct TriangularSweep<T: Real> {
 /// A sweep reads its entries, gathers from its result, reads and writes a vector; one launch for each wide level, one for
 /// a run of narrow ones. On NVIDIA's GPUs from Volta on three levels and more are one launch, whose rows wait for the values that they
 /// need; it holds two values more for each row.
+///
+/// ```
+/// use residuum::precond::{Sweep, SweepOptions};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Sweep::new(&device, &a, SweepOptions::ssor(1.2))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sweep<T: Real> {
     device: Device,

@@ -68,6 +68,23 @@ type Coarse<T> = ProductOperator<Matrix<T>, ProductOperator<Matrix<T>, Adjoint<M
 /// # Cost
 /// Held: for `k` parts of `n` rows `k^2` numbers, `P` and its transposed with an entry for each part that a row or its neighbours are in, the
 /// diagonal, and two vectors. A product takes 5 launches, and reads these. Set-up: some passes over the entries, and `k^3` operations.
+///
+/// ```
+/// use residuum::precond::{TwoLevel};
+/// use residuum::sparse::{Partition, gallery};
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let partition = Partition::natural(a.rows(), 8)?;
+/// let m = TwoLevel::new(&device, &a, &partition)?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TwoLevel<T: Real> {
     sum: SumOperator<Diagonal<T>, Coarse<T>, T>,

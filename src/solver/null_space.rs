@@ -25,6 +25,23 @@ const ROUNDING: f64 = 100.0;
 /// write 2 (the constants: 2 read and 1 written), and one read of numbers.
 ///
 /// Source: P. Bochev, R. B. Lehoucq, "On the finite element solution of the pure Neumann problem", SIAM Review 47(1), 2005, section 4.
+///
+/// ```
+/// use residuum::operator::{Boundary, Stencil};
+/// use residuum::{Device, Method, NullSpace, Setup, Solver, Stopping, Vector};
+///
+/// // A Laplacian whose boundaries reflect takes constants to 0.
+/// let device = Device::best()?;
+/// let reflecting = [Boundary::Reflecting, Boundary::Reflecting, Boundary::Zero];
+/// let a = Stencil::laplacian_2d(16, 16)?.with_boundaries(reflecting).operator::<f64>(&device)?;
+/// let mut b = vec![0.0; 256];
+/// (b[0], b[255]) = (1.0, -1.0);
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_null_space(NullSpace::constants(&device, 256)?);
+/// let mut x = Vector::zeros(&device, 256)?;
+/// assert!(Solver::with(&a, setup)?.solve(&Vector::from_slice(&device, &b)?, &mut x)?.converged());
+/// assert!(x.to_vec()?.iter().sum::<f64>().abs() < 1e-9);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct NullSpace<T: Real> {
     kind: Kind<T>,

@@ -14,6 +14,24 @@ use crate::number::Real;
 use crate::operator::{LinearOperator, SharedOperator, one_column};
 
 /// Set-up of a [`Solver`](crate::Solver).
+///
+/// ```
+/// use residuum::precond::{IncompleteOptions, Preconditioner};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let made = "ic0".parse::<Preconditioner>()?.build(&device, &a)?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(made.operator).with_columns(2);
+/// // Two right-hand sides at once need a preconditioner that takes several.
+/// assert!(Solver::with(&matrix, setup.clone()).is_err());
+/// let mut solver = Solver::with(&matrix, setup.with_columns(1))?;
+/// let mut x = Vector::zeros(&device, 400)?;
+/// assert!(solver.solve(&Vector::filled(&device, 400, 1.0)?, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Setup<T: Real> {

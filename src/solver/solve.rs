@@ -19,6 +19,22 @@ use crate::vector::Vector;
 ///
 /// # Cost
 /// Launches and vectors moved are stated by each method's file; [`Report::launches_per_iteration`] counts the launches.
+///
+/// ```
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let matrix = Matrix::new(&device, &gallery::poisson_2d::<f64>(20, 0.0)?, Format::Auto)?;
+/// let mut solver = Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f64>())?;
+/// let mut x = Vector::zeros(&device, 400)?;
+/// // One right-hand side after another; the start guess is what `x` holds.
+/// for load in [1.0, 2.0] {
+///     let report = solver.solve(&Vector::filled(&device, 400, load)?, &mut x)?;
+///     assert!(report.converged(), "{report}");
+/// }
+/// # Ok::<(), residuum::Error>(())
+/// ```
 pub struct Solver<T: Real> {
     way: Way<T>,
 }

@@ -13,6 +13,17 @@ use crate::{machine, threads};
 ///
 /// Row `i` holds the entries `offsets[i] .. offsets[i + 1]` of `indices` (columns) and `values`. Valid by
 /// construction: offsets ascend, columns ascend strictly within a row and lie below `cols`.
+///
+/// ```
+/// use residuum::Csr;
+///
+/// // Entries in any order, those of one place added up; or the three arrays.
+/// let a = Csr::from_triplets(2, 2, &[(1, 0, 3.0), (0, 0, 1.0), (0, 0, 1.0), (1, 1, 4.0)])?;
+/// assert_eq!(a, Csr::new(2, 2, vec![0, 1, 3], vec![0, 0, 1], vec![2.0, 3.0, 4.0])?);
+/// assert_eq!(a.row(1), (&[0, 1][..], &[3.0, 4.0][..]));
+/// assert_eq!(a.transpose().product(&[1.0, 1.0])?, [5.0, 4.0]);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr<T> {
     rows: usize,

@@ -53,6 +53,22 @@ use crate::vector::Vector;
 /// the rows: a long chain of rows that need each other takes as many steps. Solves by `k` sweeps: held are the entries off the diagonal as
 /// stored matrices (with the transposed of `L`, of Cholesky), and 3 vectors; `2 k + 1` launches, each of which reads the entries of a
 /// factor. Sweeps over factors: 1 (Cholesky) or 3 numbers of 4 bytes and 3 values for each entry while they are made; 16 launches a sweep.
+///
+/// ```
+/// use residuum::precond::{Factorisation, Incomplete, IncompleteOptions};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Incomplete::new(&device, &a, IncompleteOptions::new(Factorisation::Cholesky))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Incomplete<T: Real> {
     solves: Solves<T>,

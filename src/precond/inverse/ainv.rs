@@ -42,6 +42,22 @@ use crate::vector::Vector;
 ///
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.
+///
+/// ```
+/// use residuum::precond::{Ainv, AinvOptions};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Ainv::new(&device, &a, AinvOptions::sainv(0.1))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Ainv<T: Real> {
     product: Square<T>,

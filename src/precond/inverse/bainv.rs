@@ -88,6 +88,23 @@ impl BainvOptions {
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors. Set-up: for a part of `m` rows,
 /// `m (m + 1) / 2` numbers and about `m^3 / 3` additions and multiplications; on a device one launch.
+///
+/// ```
+/// use residuum::precond::{Bainv, BainvOptions};
+/// use residuum::sparse::{Partition, gallery};
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let partition = Partition::natural(a.rows(), 8)?;
+/// let m = Bainv::new(&device, &a, &partition, BainvOptions::default())?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Bainv<T: Real> {
     product: Square<T>,

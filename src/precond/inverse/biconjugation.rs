@@ -85,6 +85,23 @@ impl NonsymmetricAinvOptions {
 ///
 /// # Cost
 /// Held: `Z` and `W'`, and a vector. A product reads both, and three vectors. The set-up is twice that of AINV.
+///
+/// ```
+/// use residuum::precond::{NonsymmetricAinv, NonsymmetricAinvOptions};
+/// use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// // Diffusion and convection on a ring.
+/// let row = |i: usize| [(i, (i + 99) % 100, -2.0), (i, i, 4.0), (i, (i + 1) % 100, -1.0)];
+/// let a = Csr::from_triplets(100, 100, &(0..100).flat_map(row).collect::<Vec<_>>())?;
+/// let m = NonsymmetricAinv::new(&device, &a, NonsymmetricAinvOptions::dropping(0.1))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::BiCgStab, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct NonsymmetricAinv<T: Real> {
     product: ProductOperator<Matrix<T>, Matrix<T>, T>,

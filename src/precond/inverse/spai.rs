@@ -92,6 +92,23 @@ impl SpaiOptions {
 /// # Cost
 /// Held: `M`, with [`SpaiOptions::transposed`] twice. A product reads it and two vectors. The set-up solves a dense least-squares problem for
 /// each column: with `p` entries in the rows and columns of the power about `2 p^4` operations.
+///
+/// ```
+/// use residuum::precond::{Spai, SpaiOptions};
+/// use residuum::{Csr, Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// // Diffusion and convection on a ring.
+/// let row = |i: usize| [(i, (i + 99) % 100, -2.0), (i, i, 4.0), (i, (i + 1) % 100, -1.0)];
+/// let a = Csr::from_triplets(100, 100, &(0..100).flat_map(row).collect::<Vec<_>>())?;
+/// let m = Spai::new(&device, &a, SpaiOptions::default())?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::BiCgStab, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Spai<T: Real> {
     m: Matrix<T>,

@@ -26,6 +26,20 @@ pub struct Times {
 }
 
 /// The outcome of a solve: how good the answer is, how it was reached, on what.
+///
+/// ```
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Solver, Stop, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let matrix = Matrix::new(&device, &gallery::poisson_2d::<f64>(20, 0.0)?, Format::Auto)?;
+/// let (b, mut x) = (Vector::filled(&device, 400, 1.0)?, Vector::zeros(&device, 400)?);
+/// let report = Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f64>())?.solve(&b, &mut x)?;
+/// println!("{report}"); // all of it in words
+/// assert_eq!(report.stop, Stop::Converged);
+/// assert!(report.true_residual <= 1e-8 * report.rhs_norm && report.iterations < 100);
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Debug)]
 #[must_use]

@@ -22,6 +22,22 @@ pub enum Answer {
 }
 
 /// Stopping rules, shared by every method.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Solver, Stop, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let matrix = Matrix::new(&device, &gallery::poisson_2d::<f64>(20, 0.0)?, Format::Auto)?;
+/// let b = Vector::filled(&device, 400, 1.0)?;
+/// // A residual of 1e-3 of the right-hand side, or five iterations, or a minute.
+/// let stopping = Stopping { rtol: 1e-3, time_limit: Some(Duration::from_secs(60)), ..Stopping::after(5) };
+/// let report = Solver::new(&matrix, Method::Cg, stopping)?.solve(&b, &mut Vector::zeros(&device, 400)?)?;
+/// assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, 5));
+/// # Ok::<(), residuum::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stopping {
     /// Converged when `|b - A x| <= max(rtol |b|, atol)`, in the 2-norm, unpreconditioned.

@@ -49,6 +49,22 @@ use dense::Dense;
 /// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry and 8 for each row, and from the first other values on what
 /// [`Matrix::update_values`] keeps. A product reads one of them each, and three vectors.
 /// The set-up factors a dense matrix as large as the row for each row, with [`FsaiPattern::Adaptive`] for each step of a row.
+///
+/// ```
+/// use residuum::precond::{Fsai, FsaiOptions};
+/// use residuum::sparse::gallery;
+/// use residuum::{Device, Format, Matrix, Method, Setup, Solver, Stopping, Vector};
+///
+/// let device = Device::best()?;
+/// let a = gallery::poisson_2d::<f64>(20, 0.0)?;
+/// let m = Fsai::new(&device, &a, FsaiOptions::power(2))?;
+/// let matrix = Matrix::new(&device, &a, Format::Auto)?;
+/// let b = Vector::filled(&device, a.rows(), 1.0)?;
+/// let mut x = Vector::zeros(&device, a.cols())?;
+/// let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_preconditioner(m);
+/// assert!(Solver::with(&matrix, setup)?.solve(&b, &mut x)?.converged());
+/// # Ok::<(), residuum::Error>(())
+/// ```
 pub struct Fsai<T: Real> {
     product: ProductOperator<Adjoint<Matrix<T>>, Matrix<T>, T>,
     root: SharedOperator<T>,
