@@ -16,7 +16,7 @@ use std::time::Instant;
 use common::Setting;
 use common::peer::scipy;
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Reconstruction, Reconstructor, Scanner, System};
-use residuum::{Correction, Format, Method, Real, Result, Setup, Solver, Stopping, Vector, measure};
+use residuum::{Format, Method, Real, Regularization, Result, Setup, Solver, Stopping, Vector, measure};
 use serde_json::json;
 
 fn main() -> std::process::ExitCode {
@@ -166,9 +166,9 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     let products = of_matrix
         .or_else(|| Some(system.projector()?.product_bytes() + system.projector()?.transposed_product_bytes()));
     let products = products.unwrap_or(0) as f64;
-    let (above, none) = (Correction { lower: 0.0, ..Correction::none() }, Correction::none());
-    let variation = Correction { variation: 1.0, width: grid.side, ..above.clone() };
-    let smoothed = Correction { epsilon: 0.01, ..variation.clone() };
+    let (above, none) = (Regularization { lower: 0.0, ..Regularization::none() }, Regularization::none());
+    let variation = Regularization { variation: 1.0, width: grid.side, ..above.clone() };
+    let smoothed = Regularization { epsilon: 0.01, ..variation.clone() };
     let cases = [
         (Method::Cgnr, &none, 1),
         (Method::Fista, &above, 1),
@@ -183,14 +183,14 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     ];
     // Without and with total variation.
     let mut of_cgnr = [None; 2];
-    for (method, correction, subsets) in cases {
+    for (method, regularization, subsets) in cases {
         let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many.div_ceil(subsets)) });
         let in_subsets = match subsets {
             1 => None,
             count => Some(System::<f32>::of_subsets(device, scanner, grid, format, count)?),
         };
         let operator = in_subsets.as_ref().unwrap_or(&system).operator().clone();
-        let mut solver = Solver::with(operator, setup.with_corrections(std::slice::from_ref(correction)))?;
+        let mut solver = Solver::with(operator, setup.with_regularizations(std::slice::from_ref(regularization)))?;
         let (mut launches, mut done) = (0, 0);
         let [ms, most] = fastest(|| {
             x.fill(0.0)?;
@@ -198,7 +198,7 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
             (launches, done) = (report.launches_per_iteration, report.iterations);
             Ok(report.times.solve / report.iterations.max(1) as f64)
         })?;
-        let varied = correction.variation > 0.0;
+        let varied = regularization.variation > 0.0;
         let [rows, cols] = vectors(method, varied, subsets);
         // Each product with a subset reads or writes the whole image.
         let more = 2 * (subsets - 1) * 4 * a.cols();

@@ -126,7 +126,7 @@ fn stock_koch(setting: &Setting, system: &str, images: usize) -> Result<()> {
     let matrix = Matrix::stored(device, &a, storage)?;
     let readings = readings(a.rows(), images);
     let sign = no_more_than_0(&matrix);
-    let setup = Setup::new(Method::Cgnr, Stopping::after(400)).with_columns(columns).with_corrections(&[sign]);
+    let setup = Setup::new(Method::Cgnr, Stopping::after(400)).with_columns(columns).with_regularizations(&[sign]);
     let mut solver = Solver::with(&matrix, setup)?;
     let mut x = Vector::zeros(device, a.cols() * columns)?;
     let mut b = Vector::zeros(device, a.rows() * columns)?;

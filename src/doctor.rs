@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::{Precision, Real};
-use crate::solver::{Correction, Method, Setup, Solver, Stopping};
+use crate::solver::{Method, Regularization, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format};
 use crate::tuning::largest_power_of_two;
@@ -265,16 +265,16 @@ fn regularised<T: Real>(device: &Device) -> Result<Vec<f64>> {
     let a = Matrix::with_transpose(device, &gallery::random::<T>(900, 400, 6000, 9)?, Format::Auto)?;
     let b = Vector::from_slice(device, &noise(a.rows(), 10))?;
     let mut x = Vector::zeros(device, a.cols())?;
-    let correction = Correction {
+    let regularization = Regularization {
         tikhonov: 0.01,
         variation: 0.05,
         epsilon: 0.01,
         upper: 0.0,
         bound_weight: 0.5,
         width: 20,
-        ..Correction::none()
+        ..Regularization::none()
     };
-    let setup = Setup::new(Method::Cgnr, Stopping::after(40)).with_corrections(&[correction]);
+    let setup = Setup::new(Method::Cgnr, Stopping::after(40)).with_regularizations(&[regularization]);
     let report = Solver::with(&a, setup)?.solve(&b, &mut x)?;
     let mut answers = numbers(&x)?;
     answers.extend(report.gradient_history);

@@ -82,8 +82,8 @@ pub use ocl::Programs;
 pub use pointwise::Pointwise;
 pub use solver::methods;
 pub use solver::{
-    Answer, ChosenWeight, Correction, Method, NullSpace, Observer, Penalty, Progress, Report, RuleCurve, RulePoint,
-    Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,
+    Answer, ChosenWeight, Method, NullSpace, Observer, Penalty, Progress, Regularization, Report, RuleCurve,
+    RulePoint, Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,
 };
 pub use sparse::{AsCsr, Csr, Format, Offsets, Packing};
 pub use tuning::Tuning;

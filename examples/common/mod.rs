@@ -104,7 +104,7 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
 /// An error with the name of the option that a user knows, if the library names a field of its own.
 fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
     let Error::Option { name, reason } = error else { return error.to_string() };
-    // The terms of a correction are values of one option, and a variable of the environment is none.
+    // The terms of a regularization are values of one option, and a variable of the environment is none.
     let (name, reason) = match *name {
         name @ ("tikhonov" | "smooth" | "directional") => ("regularizer", format!("{name}: {reason}")),
         "variation" => ("regularizer", format!("tv: {reason}")),
@@ -115,7 +115,7 @@ fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
         "max_iterations" => "iterations",
         "smallest" | "largest" => "eigenvalues",
         "sigma" | "block" | "transposed" => "format",
-        "corrections" | "columns" => "rhs",
+        "regularizations" | "columns" => "rhs",
         "pixel" => "field",
         "scanner" => "input",
         "gallery" => "matrix",

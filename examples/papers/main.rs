@@ -41,7 +41,7 @@ enum Paper {
     /// J. Osés Villanueva, conjugate gradients for an hp finite-element code: the system of 5.4 for p = 1 to 8, the claim on transfers (6)
     #[value(name = "oses-2013")]
     Oses,
-    /// F. Stock and A. Koch, ill-posed systems by CGNR with a correction F: table 2, the budget of a solve, figure 3, the experiment with ILU
+    /// F. Stock and A. Koch, ill-posed systems by CGNR with a regularization F: table 2, the budget of a solve, figure 3, the experiment with ILU
     #[value(name = "stock-koch-2009")]
     StockKoch,
 }

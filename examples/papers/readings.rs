@@ -1,7 +1,7 @@
-//! Readings and the correction of the systems of stock-koch-2009.
+//! Readings and the regularization of the systems of stock-koch-2009.
 
 use residuum::sparse::gallery::Random;
-use residuum::{Correction, Matrix};
+use residuum::{Matrix, Regularization};
 
 /// Seeded readings, most of them below 0, as images of no value above 0 have.
 pub(crate) fn readings(rows: usize, images: usize) -> Vec<Vec<f32>> {
@@ -10,7 +10,7 @@ pub(crate) fn readings(rows: usize, images: usize) -> Vec<Vec<f32>> {
 }
 
 /// The F of the paper, `x_i <= 0`.
-pub(crate) fn no_more_than_0(matrix: &Matrix<f32>) -> Correction {
+pub(crate) fn no_more_than_0(matrix: &Matrix<f32>) -> Regularization {
     let scale = matrix.frobenius_norm().powi(2) / matrix.cols() as f64;
-    Correction { upper: 0.0, bound_weight: scale, ..Correction::none() }
+    Regularization { upper: 0.0, bound_weight: scale, ..Regularization::none() }
 }

@@ -10,8 +10,8 @@ use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Report, Result, Setup, Solver, Stopping,
-    Storage, Transposed, Vector,
+    Csr, Device, Format, Matrix, Method, Packing, Precision, Regularization, Report, Result, Setup, Solver,
+    Stopping, Storage, Transposed, Vector,
 };
 use serde_json::{Value, json};
 
@@ -186,7 +186,7 @@ fn budget(setting: &Setting, system: &str, images: usize) -> Result<()> {
     for (place, device) in setting.devices() {
         let matrix = with_transposed(device, &a)?;
         let setup = Setup::new(Method::Cgnr, Stopping::after(ITERATIONS)).with_columns(images);
-        let mut solver = Solver::with(&matrix, setup.with_corrections(&[no_more_than_0(&matrix)]))?;
+        let mut solver = Solver::with(&matrix, setup.with_regularizations(&[no_more_than_0(&matrix)]))?;
         let mut least = f64::INFINITY;
         for _ in 0..4 {
             let clock = Instant::now();
@@ -258,7 +258,7 @@ fn whole_solve(device: &Device, a: &Csr<f32>) -> Result<[f64; 2]> {
         let clock = Instant::now();
         let matrix = with_transposed(device, a)?;
         let setup = Setup::new(Method::Cgnr, Stopping::after(ITERATIONS));
-        let mut solver = Solver::with(&matrix, setup.with_corrections(&[no_more_than_0(&matrix)]))?;
+        let mut solver = Solver::with(&matrix, setup.with_regularizations(&[no_more_than_0(&matrix)]))?;
         let made = clock.elapsed().as_secs_f64();
         let clock = Instant::now();
         let b = Vector::from_slice(device, &readings)?;
@@ -303,8 +303,8 @@ fn preconditioned(setting: &Setting) -> Result<()> {
             max_iterations: ITERATIONS,
             ..Stopping::for_precision::<f32>()
         };
-        let correction = if f { no_more_than_0(&matrix) } else { Correction::none() };
-        let mut setup = Setup::new(Method::Cgnr, stopping).with_corrections(&[correction]);
+        let regularization = if f { no_more_than_0(&matrix) } else { Regularization::none() };
+        let mut setup = Setup::new(Method::Cgnr, stopping).with_regularizations(&[regularization]);
         let mut set_up = 0.0;
         if let Some(name) = name {
             let (ms, operator) = timed(|| match name {

@@ -48,7 +48,7 @@ impl Examination {
                 if report.relative_residual() > 1e-3
                     && self.square()
                     && report.method.damp() == 0.0
-                    && !report.method.takes_corrections() =>
+                    && !report.method.takes_regularizations() =>
             {
                 format!(
                     "no x gives a residual below {:.1e} of |b|: b is not in the range of the matrix",

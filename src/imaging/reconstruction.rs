@@ -4,7 +4,7 @@ use super::fbp::Filter;
 use super::regularizer::Regularizer;
 use super::scanner::Scanner;
 use crate::number::Real;
-use crate::solver::{Correction, Method, Stopping, WeightRule};
+use crate::solver::{Method, Regularization, Stopping, WeightRule};
 
 /// Options of a reconstruction.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,34 +61,34 @@ impl Reconstruction {
         how
     }
 
-    /// The correction for readings of an image of mean brightness `brightness`: weights times `scale`, the mean diagonal of
+    /// The regularization for readings of an image of mean brightness `brightness`: weights times `scale`, the mean diagonal of
     /// `A'A`.
-    pub(super) fn correction(&self, width: usize, scale: f64, brightness: f64) -> Correction {
+    pub(super) fn regularization(&self, width: usize, scale: f64, brightness: f64) -> Regularization {
         // With a support the bounds of each pixel have them.
         let (lower, upper) = match self.support {
             Some(_) => (f64::NEG_INFINITY, f64::INFINITY),
             None => (self.lower, self.upper),
         };
-        let mut correction = Correction { lower, upper, width, ..Correction::none() };
+        let mut regularization = Regularization { lower, upper, width, ..Regularization::none() };
         for regularizer in &self.regularizers {
             match regularizer {
-                Regularizer::Tikhonov(weight) => correction.tikhonov += weight * scale,
-                Regularizer::Smooth(weight) => correction.smooth += weight * scale,
-                Regularizer::TotalVariation(weight) => correction.variation += weight * scale * brightness,
+                Regularizer::Tikhonov(weight) => regularization.tikhonov += weight * scale,
+                Regularizer::Smooth(weight) => regularization.smooth += weight * scale,
+                Regularizer::TotalVariation(weight) => regularization.variation += weight * scale * brightness,
                 Regularizer::Directional { weight, degrees } => {
                     let turn = degrees.to_radians();
-                    correction.directional += weight * scale * brightness;
+                    regularization.directional += weight * scale * brightness;
                     // Rows of an image count downwards.
-                    correction.direction = [libm::cos(turn), -libm::sin(turn)];
+                    regularization.direction = [libm::cos(turn), -libm::sin(turn)];
                 }
             }
         }
         let exact = self.method != Method::Cgnr;
-        correction.epsilon = if exact { 0.0 } else { EDGE * brightness };
+        regularization.epsilon = if exact { 0.0 } else { EDGE * brightness };
         if self.projected() {
-            correction.bound_weight = BOUND_WEIGHT * scale;
+            regularization.bound_weight = BOUND_WEIGHT * scale;
         }
-        correction
+        regularization
     }
 
     /// Tells if answers are projected onto bounds at the end.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result, same_length};
 use crate::number::{Real, first_not_finite, per_number, violated};
 use crate::operator::LinearOperator;
 use crate::solver::{
-    ChosenWeight, Correction, Method, Observer, Progress, Report, Setup, SharedPenalty, Solver, Stopping, Times,
+    ChosenWeight, Method, Observer, Progress, Regularization, Report, Setup, SharedPenalty, Solver, Stopping, Times,
 };
 use crate::threads;
 use crate::vector::Vector;
@@ -55,7 +55,7 @@ pub struct Reconstructor<T: Real> {
     system: System<T>,
     how: Reconstruction,
     solver: Solver<T>,
-    /// Tells if a penalty of the user's own is in the place of corrections.
+    /// Tells if a penalty of the user's own is in the place of regularizations.
     penalised: bool,
     /// Chooses the weight of `|x|²`.
     weighing: Option<Solver<T>>,
@@ -138,7 +138,7 @@ impl<T: Real> Reconstructor<T> {
         let penalised = penalty.is_some();
         if !penalised {
             // The scale of the system depends on the weights, but not on the brightness.
-            setup = setup.with_corrections(&[how.correction(width(system), scale(system, &how)?, 1.0)]);
+            setup = setup.with_regularizations(&[how.regularization(width(system), scale(system, &how)?, 1.0)]);
         }
         setup.penalty = penalty;
         let mut solver = Solver::with(operator.clone(), setup)?;
@@ -245,12 +245,12 @@ impl<T: Real> Reconstructor<T> {
         let left_over = batch.saturating_sub(readings.len());
         let filled: Vec<&[T]> = readings.iter().copied().chain(std::iter::repeat_n(last, left_over)).collect();
         let (width, scale) = (width(system), scale(system, how)?);
-        let correction = |b: &&[T]| how.correction(width, scale, system.brightness(b));
+        let regularization = |b: &&[T]| how.regularization(width, scale, system.brightness(b));
         // The sums of the brightness are done while the readings are on their way.
         let corrected = if *penalised { &[][..] } else { &filled };
-        let (corrections, written) =
-            threads::join(|| corrected.iter().map(correction).collect(), || b.write_columns(&filled));
-        let mut corrections: Vec<Correction> = corrections;
+        let (regularizations, written) =
+            threads::join(|| corrected.iter().map(regularization).collect(), || b.write_columns(&filled));
+        let mut regularizations: Vec<Regularization> = regularizations;
         written?;
         match start {
             Some(fbp) => {
@@ -265,13 +265,13 @@ impl<T: Real> Reconstructor<T> {
             let reports = weighing.solve_many_observed(b, x, &mut observe)?;
             weights.extend(reports.into_iter().map(|report| (report.weight, report.times)));
         }
-        for (correction, (weight, _)) in corrections.iter_mut().zip(&weights) {
-            correction.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
+        for (regularization, (weight, _)) in regularizations.iter_mut().zip(&weights) {
+            regularization.tikhonov = weight.as_ref().map_or(0.0, |weight| weight.damp * weight.damp);
         }
         if !*penalised {
-            let outcome = solver.set_corrections(&corrections);
+            let outcome = solver.set_regularizations(&regularizations);
             // Weights that a rule has chosen are none of the user's.
-            let chosen = corrections.iter().map(|c| c.tikhonov).fold(0.0, f64::max);
+            let chosen = regularizations.iter().map(|c| c.tikhonov).fold(0.0, f64::max);
             outcome.map_err(|error| match (error, how.weight) {
                 (Error::Option { .. }, Some(rule)) => out_of_reach(rule, chosen),
                 (error, _) => error,

@@ -8,8 +8,8 @@ use crate::solver::{Method, StopRule, WeightRule};
 impl Reconstruction {
     /// Fails on what the method cannot do.
     pub(super) fn check(&self) -> Result<()> {
-        if !self.method.takes_corrections() {
-            let those = Method::names(Method::takes_corrections);
+        if !self.method.takes_regularizations() {
+            let those = Method::names(Method::takes_regularizations);
             let reason = format!("{} reconstructs no images; {those} do", self.method);
             return Err(Error::Option { name: "method", reason });
         }

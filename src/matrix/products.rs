@@ -10,7 +10,7 @@ impl<T: Real> Matrix<T> {
     /// `y = A x`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`].
+    /// [`Error::Shape`](crate::Error::Shape) unless `x` has `cols` and `y` has `rows` elements, [`Error::DeviceMismatch`](crate::Error::DeviceMismatch).
     ///
     /// # Cost
     /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`](crate::Packing)),
@@ -22,7 +22,7 @@ impl<T: Real> Matrix<T> {
     /// [`Matrix::multiply`] for `columns` interleaved vectors, 1 to 4, which share each read of the matrix.
     ///
     /// # Errors
-    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`] for another number of them.
+    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`](crate::Error::Option) for another number of them.
     pub fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         multiply(self, &self.forward, Way::Forward, columns, x, y)
     }
@@ -30,7 +30,7 @@ impl<T: Real> Matrix<T> {
     /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, 1 to 4, from the transposed copy.
     ///
     /// # Errors
-    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`] without a transposed copy.
+    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`](crate::Error::Option) without a transposed copy.
     pub fn multiply_columns_transposed(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         multiply(self, self.transposed()?, Way::Backward, columns, x, y)
     }
@@ -38,7 +38,7 @@ impl<T: Real> Matrix<T> {
     /// `y = A'x`, as [`Storage::transposed`](crate::Storage::transposed) said.
     ///
     /// # Errors
-    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`] when the matrix was made without a
+    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`](crate::Error::Option) when the matrix was made without a
     /// transposed copy.
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         match &self.transposed {
@@ -52,7 +52,7 @@ impl<T: Real> Matrix<T> {
     /// [`Vector::sum_of`] and [`Vector::product_of`]).
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `x` has `cols`, `y` and `result` have `rows` elements, [`Error::DeviceMismatch`].
+    /// [`Error::Shape`](crate::Error::Shape) unless `x` has `cols`, `y` and `result` have `rows` elements, [`Error::DeviceMismatch`](crate::Error::DeviceMismatch).
     ///
     /// # Cost
     /// One launch; [`Matrix::product_bytes`] and `size rows` bytes for `y`.

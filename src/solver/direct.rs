@@ -4,7 +4,7 @@ use super::engine::{Engine, Operators, between, cgnr_kernels, roots, set_up};
 use super::method::Method;
 use super::method::scripts::Task;
 use super::null_space::Projection;
-use super::regularise::{Correction, damp, edges_of, lock};
+use super::regularise::{Regularization, damp, edges_of, lock};
 use super::run::{Observer, Report, Runner};
 use super::script::{
     CgnrKernels, Draft, Neighbours, Preconditioning, Script, Space, distinct_lengths, subset_rows,
@@ -37,7 +37,7 @@ impl<T: Real> Direct<T> {
         let system = match (method.takes_rectangles(), method.has_gradient()) {
             (true, true) => {
                 let of_penalty = setup.penalty.as_ref().map_or(0.0, |penalty| lock(penalty).norm_bound().sqrt());
-                let damp = method.damp().max(damp(method, &setup.corrections)).max(of_penalty);
+                let damp = method.damp().max(damp(method, &setup.regularizations)).max(of_penalty);
                 System::of_least_squares(operator, columns, damp)?
             }
             (true, false) => System::of_rectangle(operator, columns)?,
@@ -83,16 +83,16 @@ impl<T: Real> Direct<T> {
         self.system.set_reference(reference)
     }
 
-    /// Takes other corrections, one for each column, which are checked.
-    pub(super) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+    /// Takes other regularizations, one for each column, which are checked.
+    pub(super) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
         let Self { setup, system, runner, .. } = self;
         let method = setup.method;
-        system.set_damp(damp(method, &corrections))?;
-        if let Err(error) = runner.set_corrections(corrections.clone()) {
-            system.set_damp(damp(method, &setup.corrections))?;
+        system.set_damp(damp(method, &regularizations))?;
+        if let Err(error) = runner.set_regularizations(regularizations.clone()) {
+            system.set_damp(damp(method, &setup.regularizations))?;
             return Err(error);
         }
-        setup.corrections = corrections;
+        setup.regularizations = regularizations;
         Ok(())
     }
 
@@ -170,8 +170,8 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
     };
     let (mut edges, mut kernels) = (Edges::default(), CgnrKernels::default());
     if setup.method == Method::Cgnr {
-        // The corrections are checked.
-        edges = edges_of(&setup.corrections, operator.cols()).unwrap_or_default();
+        // The regularizations are checked.
+        edges = edges_of(&setup.regularizations, operator.cols()).unwrap_or_default();
         if exponents[0] == 0 {
             kernels = cgnr_kernels(&**operator);
         }
@@ -182,7 +182,7 @@ fn planned<T: Real>(operator: &SharedOperator<T>, setup: &Setup<T>, exponents: [
         epsilon: T::EPSILON,
         operator: exponents[0],
         preconditioned: exponents[0] + exponents[1],
-        neighbours: Neighbours::of(&setup.corrections),
+        neighbours: Neighbours::of(&setup.regularizations),
         curved: setup.penalty.as_ref().map(|penalty| lock(penalty).has_curvature()),
         edges,
         kernels,
@@ -244,5 +244,5 @@ fn engine<T: Real>(system: &System<T>, setup: &Setup<T>, of_preconditioner: i32)
     let Planned { draft, preconditioning, script } = planned(operator, setup, exponents);
     let (preconditioner, penalty) = (setup.preconditioner.as_ref(), setup.penalty.as_ref());
     let operators = Operators { a: operator, preconditioner, penalty, exponents };
-    set_up(&operators, setup.corrections.clone(), setup.method.weighs(), draft, script, preconditioning)
+    set_up(&operators, setup.regularizations.clone(), setup.method.weighs(), draft, script, preconditioning)
 }

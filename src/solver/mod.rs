@@ -30,7 +30,7 @@ pub mod methods {
 pub use method::Method;
 pub(crate) use method::Symmetry;
 pub use null_space::NullSpace;
-pub use regularise::{Correction, Penalty, SharedPenalty};
+pub use regularise::{Penalty, Regularization, SharedPenalty};
 pub use run::{Observer, Progress, Report, Stop, Times};
 pub use setup::Setup;
 pub use solve::Solver;

@@ -9,7 +9,7 @@
 //! another round begins from `x`, with a gradient ten times smaller, as long as rounds gain something.
 //!
 //! A penalty of `x` stays one of `x`: CGNR asks for that of `y` ([`Substituted`]), and the start that verifies is one of CGNR with the
-//! penalty itself, whose gradient is that of both terms. The library's own corrections are such a penalty here ([`Corrected`]).
+//! penalty itself, whose gradient is that of both terms. The library's own regularizations are such a penalty here ([`Regularized`]).
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use super::direct::Direct;
 use super::method::Method;
-use super::regularise::{Corrected, Correction, SharedPenalty, Substituted, lock};
+use super::regularise::{Regularization, Regularized, SharedPenalty, Substituted, lock};
 use super::run::{Observer, Report, Stop};
 use super::setup::Setup;
 use super::stopping::{Stopping, rounded};
@@ -66,7 +66,7 @@ impl<T: Real> Right<T> {
     pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: Setup<T>) -> Result<Self> {
         let refuse =
             |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
-        let corrects = setup.corrections.iter().any(|correction| !correction.is_nothing());
+        let corrects = setup.regularizations.iter().any(|regularization| !regularization.is_nothing());
         if setup.method.damp() > 0.0 || (corrects && setup.method != Method::Cgnr) {
             return Err(no_damping(setup.method));
         }
@@ -77,14 +77,14 @@ impl<T: Real> Right<T> {
             return refuse("preconditioner", "it needs one that has an adjoint");
         }
         let device = a.device();
-        let penalty = match setup.corrections.first().filter(|_| corrects) {
-            Some(correction) => {
-                let corrected = Corrected::new::<T>(device, correction, a.cols())?;
+        let penalty = match setup.regularizations.first().filter(|_| corrects) {
+            Some(regularization) => {
+                let corrected = Regularized::new::<T>(device, regularization, a.cols())?;
                 Some(Arc::new(Mutex::new(corrected)) as SharedPenalty<T>)
             }
             None => setup.penalty.clone(),
         };
-        let plain = Setup { preconditioner: None, corrections: Vec::new(), penalty, ..setup.clone() };
+        let plain = Setup { preconditioner: None, regularizations: Vec::new(), penalty, ..setup.clone() };
         check_memory(a, &*preconditioner, &plain)?;
         let vector = |len: usize| Vector::zeros(device, len);
         let product = a.clone().times(preconditioner.clone())?.shared();
@@ -112,9 +112,9 @@ impl<T: Real> Right<T> {
         })
     }
 
-    /// Takes other corrections, which are checked.
-    pub(super) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        let setup = Setup { corrections, ..self.setup.clone() };
+    /// Takes other regularizations, which are checked.
+    pub(super) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
+        let setup = Setup { regularizations, ..self.setup.clone() };
         *self = Self::new(&self.a.clone(), self.preconditioner.clone(), setup)?;
         Ok(())
     }
@@ -261,7 +261,7 @@ impl<T: Real> Right<T> {
 /// The refusal of weights for the unknowns of a preconditioned problem.
 pub(super) fn no_damping(method: Method) -> Error {
     let reason = format!(
-        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; corrections of cgnr stay those of x"
+        "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; regularizations of cgnr stay those of x"
     );
     Error::Option { name: "damp", reason }
 }

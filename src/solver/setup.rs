@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::method::Method;
 use super::null_space::NullSpace;
 use super::regularise::{
-    Correction, Penalty, SharedPenalty, check_corrections, in_place_of_corrections, lock, no_corrections,
+    Penalty, Regularization, SharedPenalty, check_regularizations, in_place_of_corrections, lock, no_corrections,
 };
 use super::stopping::{StopRule, Stopping};
 use crate::backend::linear::product::MOST_COLUMNS;
@@ -52,19 +52,19 @@ pub struct Setup<T: Real> {
     /// The null space of a singular symmetric operator, which the solve keeps out of. For one right-hand side, and methods that want
     /// a square operator.
     pub null_space: Option<NullSpace<T>>,
-    /// Correction terms, for methods that take them ([`Method::takes_corrections`]): none, one for all columns, or one for each. With a
+    /// Regularization terms, for methods that take them ([`Method::takes_regularizations`]): none, one for all columns, or one for each. With a
     /// preconditioner [`Method::Cgnr`] alone takes them; they are still terms of `x`, at the cost of a [`penalty`](Self::penalty).
-    pub corrections: Vec<Correction>,
-    /// A penalty of the user's own for [`Method::Cgnr`], in the place of corrections. With a preconditioner it is still one of `x`, at the
+    pub regularizations: Vec<Regularization>,
+    /// A penalty of the user's own for [`Method::Cgnr`], in the place of regularizations. With a preconditioner it is still one of `x`, at the
     /// cost of up to three products with `M` and two with `M'` an iteration.
     pub penalty: Option<SharedPenalty<T>>,
 }
 
 impl<T: Real> Setup<T> {
-    /// One right-hand side, no preconditioner, no correction.
+    /// One right-hand side, no preconditioner, no regularization.
     pub fn new(method: Method, stopping: Stopping) -> Self {
         let (preconditioner, null_space, penalty) = (None, None, None);
-        Self { method, stopping, preconditioner, columns: 1, null_space, corrections: Vec::new(), penalty }
+        Self { method, stopping, preconditioner, columns: 1, null_space, regularizations: Vec::new(), penalty }
     }
 
     /// Sets the preconditioner.
@@ -82,9 +82,9 @@ impl<T: Real> Setup<T> {
         Self { null_space: Some(null_space), ..self }
     }
 
-    /// Sets the corrections: one for all columns, or one for each.
-    pub fn with_corrections(self, corrections: &[Correction]) -> Self {
-        Self { corrections: corrections.to_vec(), ..self }
+    /// Sets the regularizations: one for all columns, or one for each.
+    pub fn with_regularizations(self, regularizations: &[Regularization]) -> Self {
+        Self { regularizations: regularizations.to_vec(), ..self }
     }
 
     /// Sets a penalty of the user's own.
@@ -92,30 +92,33 @@ impl<T: Real> Setup<T> {
         Self { penalty: Some(Arc::new(Mutex::new(penalty))), ..self }
     }
 
-    /// One correction for each column.
+    /// One regularization for each column.
     ///
     /// # Errors
     /// [`Error::Option`] for another number of them.
-    pub(super) fn corrections_of_columns(&self, corrections: &[Correction]) -> Result<Vec<Correction>> {
-        match corrections {
-            [] => Ok(vec![Correction::none(); self.columns]),
+    pub(super) fn regularizations_of_columns(
+        &self,
+        regularizations: &[Regularization],
+    ) -> Result<Vec<Regularization>> {
+        match regularizations {
+            [] => Ok(vec![Regularization::none(); self.columns]),
             [one] => Ok(vec![one.clone(); self.columns]),
             all if all.len() == self.columns => Ok(all.to_vec()),
             all => {
                 let reason = format!("{} for {} right-hand sides", all.len(), self.columns);
-                Err(Error::Option { name: "corrections", reason })
+                Err(Error::Option { name: "regularizations", reason })
             }
         }
     }
 
-    /// This set-up for `operator`, with a correction for each column.
+    /// This set-up for `operator`, with a regularization for each column.
     ///
     /// # Errors
     /// Those of [`Solver::with`](crate::Solver::with), but for the memory.
     pub(super) fn completed(mut self, operator: &dyn LinearOperator<T>) -> Result<Self> {
         self.check(operator)?;
-        self.corrections = self.corrections_of_columns(&self.corrections)?;
-        check_corrections(self.method, &self.corrections, operator.cols())?;
+        self.regularizations = self.regularizations_of_columns(&self.regularizations)?;
+        check_regularizations(self.method, &self.regularizations, operator.cols())?;
         Ok(self)
     }
 
@@ -140,7 +143,7 @@ impl<T: Real> Setup<T> {
             let reason = format!("{columns} right-hand sides at once; 1 to {MOST_COLUMNS} are possible");
             return Err(Error::Option { name: "columns", reason });
         }
-        if !self.corrections.is_empty() && !method.takes_corrections() {
+        if !self.regularizations.is_empty() && !method.takes_regularizations() {
             return Err(no_corrections(*method));
         }
         if let Some(penalty) = &self.penalty {
@@ -196,14 +199,14 @@ impl<T: Real> Setup<T> {
         if self.preconditioner.is_some() {
             return refuse(format!("{rule} is for methods without a preconditioner"));
         }
-        self.check_rule_beside(&self.corrections)
+        self.check_rule_beside(&self.regularizations)
     }
 
-    /// Fails on corrections beside a rule that is for the misfit alone.
-    pub(super) fn check_rule_beside(&self, corrections: &[Correction]) -> Result<()> {
+    /// Fails on regularizations beside a rule that is for the misfit alone.
+    pub(super) fn check_rule_beside(&self, regularizations: &[Regularization]) -> Result<()> {
         match self.stopping.rule {
             Some(rule @ StopRule::MonotoneError { .. })
-                if self.penalty.is_some() || !corrections.iter().all(Correction::is_nothing) =>
+                if self.penalty.is_some() || !regularizations.iter().all(Regularization::is_nothing) =>
             {
                 let reason = format!("{rule} is for a misfit with nothing beside it: no weights, no bounds");
                 Err(Error::Option { name: "rule", reason })
@@ -218,7 +221,7 @@ impl<T: Real> Setup<T> {
         if self.method != Method::Cgnr {
             return refuse(format!("{} takes none", self.method));
         }
-        if self.corrections.iter().any(|correction| *correction != Correction::none()) {
+        if self.regularizations.iter().any(|regularization| *regularization != Regularization::none()) {
             return Err(in_place_of_corrections());
         }
         let (images, bound) = (penalty.columns(), penalty.norm_bound());
@@ -240,7 +243,7 @@ impl<T: Real> std::fmt::Debug for Setup<T> {
             .field("preconditioned", &self.preconditioner.is_some())
             .field("columns", &self.columns)
             .field("null_space", &self.null_space.as_ref().map(NullSpace::dimension))
-            .field("corrections", &self.corrections)
+            .field("regularizations", &self.regularizations)
             .field("penalised", &self.penalty.is_some())
             .finish_non_exhaustive()
     }

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use super::direct::{Direct, only};
 use super::method::Method;
-use super::regularise::{Correction, check_corrections, in_place_of_corrections, no_bounds, no_corrections};
+use super::regularise::{
+    Regularization, check_regularizations, in_place_of_corrections, no_bounds, no_corrections,
+};
 use super::right::{Right, no_damping};
 use super::run::{Observer, Report};
 use super::setup::Setup;
@@ -99,32 +101,32 @@ impl<T: Real> Solver<T> {
         }
     }
 
-    /// Replaces the corrections, for the solves that follow: none, one for all columns, or one for each. Allocates only if total
+    /// Replaces the regularizations, for the solves that follow: none, one for all columns, or one for each. Allocates only if total
     /// variation is new to [`Method::Cgnr`], or if there is a preconditioner.
     ///
     /// # Errors
-    /// [`Error::Option`] for a method without corrections, for another number of them, a weight out of range, or weights
+    /// [`Error::Option`] for a method without regularizations, for another number of them, a weight out of range, or weights
     /// of another order of magnitude than those of the set-up, if that decides how the system is scaled; for terms over neighbours
     /// that [`Method::Pdhg`] was not set up for. With a preconditioner those of [`Solver::with`]: the new set-up is made beside the old one,
     /// which stays if there is no room.
-    pub fn set_corrections(&mut self, corrections: &[Correction]) -> Result<()> {
+    pub fn set_regularizations(&mut self, regularizations: &[Regularization]) -> Result<()> {
         let setup = self.setup();
-        if !setup.method.takes_corrections() {
+        if !setup.method.takes_regularizations() {
             return Err(no_corrections(setup.method));
         }
         if setup.penalty.is_some() {
             return Err(in_place_of_corrections());
         }
-        let corrections = setup.corrections_of_columns(corrections)?;
-        check_corrections(setup.method, &corrections, self.operator().cols())?;
-        setup.check_rule_beside(&corrections)?;
+        let regularizations = setup.regularizations_of_columns(regularizations)?;
+        check_regularizations(setup.method, &regularizations, self.operator().cols())?;
+        setup.check_rule_beside(&regularizations)?;
         match &mut self.way {
-            Way::Direct(direct) => direct.set_corrections(corrections),
-            Way::Right(right) => right.set_corrections(corrections),
+            Way::Direct(direct) => direct.set_regularizations(regularizations),
+            Way::Right(right) => right.set_regularizations(regularizations),
         }
     }
 
-    /// Sets the least and the greatest value of each unknown, beside the bounds of the corrections, for the solves that follow: a
+    /// Sets the least and the greatest value of each unknown, beside the bounds of the regularizations, for the solves that follow: a
     /// mask has both 0 where nothing is. For methods that keep them exactly ([`Method::keeps_bounds`]).
     ///
     /// # Errors

@@ -24,7 +24,7 @@ pub(super) struct System<T: Real> {
     magnitude: Magnitude,
     /// The norm that the operator says it has, as it was last asked.
     known: Option<Magnitude>,
-    /// Damping, or the root of all weights of a correction; `None` if no norm was asked for.
+    /// Damping, or the root of all weights of a regularization; `None` if no norm was asked for.
     damp: Option<f64>,
     /// The norm of the scaled operator, or an upper bound of it; 0 if it is not known or not asked for.
     norm: f64,
@@ -163,7 +163,7 @@ impl<T: Real> System<T> {
         Self::new(operator, columns, [true; 2], 0.0)
     }
 
-    /// System for least squares; `damp` is that of the method, or the root of all weights of a correction.
+    /// System for least squares; `damp` is that of the method, or the root of all weights of a regularization.
     pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
         let mut system = Self::new(operator, columns, [true; 2], damp)?.with_norm()?;
         system.damp = Some(damp);
@@ -210,13 +210,13 @@ impl<T: Real> System<T> {
         Ok(())
     }
 
-    /// Takes other damping, or other weights of a correction.
+    /// Takes other damping, or other weights of a regularization.
     ///
     /// # Errors
     /// [`Error::Option`] if they need a scaling that the solver was not set up for.
     pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
         if !self.scaling.follow(self.magnitude.hypot(Magnitude::of(damp)), &self.reach) {
-            return Err(out_of_scale("corrections", "the weights"));
+            return Err(out_of_scale("regularizations", "the weights"));
         }
         self.damp = Some(damp);
         self.stacked = self.norm.hypot(scale(damp, self.exponent()));

@@ -10,7 +10,7 @@ use crate::measure;
 use crate::number::Real;
 use crate::operator::LinearOperator;
 use crate::precond::{RowOrdering, Sweep, SweepOptions};
-use crate::solver::{Correction, Method, Report, Setup, Solver, Stopping};
+use crate::solver::{Method, Regularization, Report, Setup, Solver, Stopping};
 use crate::sparse::gallery::{self, Random};
 use crate::sparse::{Csr, Format, Packing};
 use crate::tuning::{AccessPattern, Case, Family, SizeClass};
@@ -228,11 +228,11 @@ impl<T: Real> Problem<T> {
             Self::Cgnr(a, resident) => {
                 let matrices = with_residency(a, devices, *resident)?;
                 let scale = a.frobenius_norm().powi(2) / a.cols() as f64;
-                let sign = Correction { upper: 0.0, bound_weight: scale, ..Correction::none() };
+                let sign = Regularization { upper: 0.0, bound_weight: scale, ..Regularization::none() };
                 let mut contestants: Vec<Box<dyn Contestant + '_>> = Vec::new();
                 for matrix in &matrices {
                     let setup = Setup::new(Method::Cgnr, Stopping::after(iterations));
-                    let mut solver = Solver::with(matrix, setup.with_corrections(std::slice::from_ref(&sign)))?;
+                    let mut solver = Solver::with(matrix, setup.with_regularizations(std::slice::from_ref(&sign)))?;
                     contestants
                         .push(Box::new(Solve::new(matrix.device(), matrix, move |b, x| solver.solve(b, x))?));
                 }

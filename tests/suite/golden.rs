@@ -24,8 +24,8 @@ use residuum::simulation::{
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, Combine, Correction, Csr, Device, Examination, Format, Matrix, Method, Precision, Real,
-    Reduction, Report, Setup, Solver, StopRule, Stopping, Vector, WeightRule,
+    Accumulation, Combine, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Reduction,
+    Regularization, Report, Setup, Solver, StopRule, Stopping, Vector, WeightRule,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -285,32 +285,32 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let (m, width, height) = (700, 13, 17);
     let a = overlapping::<T>(m, width * height, 9 * m, 3);
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
-    let none = Correction::none();
+    let none = Regularization::none();
     let mut early = vec![everything(width); 4];
-    early[2] = Correction { tikhonov: 1e3, ..none.clone() };
-    for (name, corrections) in [
+    early[2] = Regularization { tikhonov: 1e3, ..none.clone() };
+    for (name, regularizations) in [
         ("plain", vec![none.clone()]),
-        ("smooth", vec![Correction { smooth: 0.5, width, ..none.clone() }]),
-        ("sign", vec![Correction { upper: 0.0, bound_weight: 2.0, ..none.clone() }]),
+        ("smooth", vec![Regularization { smooth: 0.5, width, ..none.clone() }]),
+        ("sign", vec![Regularization { upper: 0.0, bound_weight: 2.0, ..none.clone() }]),
         ("everything", vec![everything(width)]),
         ("two", vec![everything(width); 2]),
         ("early", early),
     ] {
-        let b: Vec<&[T]> = b[..corrections.len()].iter().map(|v| &v[..]).collect();
+        let b: Vec<&[T]> = b[..regularizations.len()].iter().map(|v| &v[..]).collect();
         for format in [Format::Csr, Format::EllpackR] {
             for &groups in residencies(device, &[0, 1, 2, 5]) {
                 let device = device.with_resident_groups(groups);
                 let matrix = Matrix::with_transpose(&device, &a, format).unwrap();
                 let solve = |operator: SharedOperator<T>| -> Vec<u64> {
                     let b = Vector::interleaved(&device, &b).unwrap();
-                    let mut x = Vector::zeros(&device, a.cols() * corrections.len()).unwrap();
-                    let mut cgnr = common::cgnr(operator, &corrections, stopping::<T>(30)).unwrap();
+                    let mut x = Vector::zeros(&device, a.cols() * regularizations.len()).unwrap();
+                    let mut cgnr = common::cgnr(operator, &regularizations, stopping::<T>(30)).unwrap();
                     let reports: Vec<Report> = cgnr.solve_many(&b, &mut x).unwrap();
-                    let columns = x.to_columns(corrections.len()).unwrap();
+                    let columns = x.to_columns(regularizations.len()).unwrap();
                     columns.iter().zip(&reports).flat_map(|(x, report)| words(essence(x, report))).collect()
                 };
                 same(golden, format!("cgnr {kind} {name} {format}"), solve((&matrix).into()));
-                if corrections.len() == 1 && groups == 0 {
+                if regularizations.len() == 1 && groups == 0 {
                     same(
                         golden,
                         format!("cgnr of an operator {kind} {name} {format}"),
@@ -485,7 +485,7 @@ fn penalties<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let name = if curved { "penalty" } else { "penalty without curvature" };
         golden.put(format!("{name} {kind}"), words(essence(&x.to_vec().unwrap(), &report)));
     }
-    let term = Correction {
+    let term = Regularization {
         tikhonov: 0.02,
         smooth: 0.1,
         variation: 0.05,
@@ -493,11 +493,12 @@ fn penalties<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         upper: 0.2,
         bound_weight: 0.5,
         width: 9,
-        ..Correction::none()
+        ..Regularization::none()
     };
     let weights = (0..63).map(|j| T::from_f64(0.3 + 0.1 * f64::from(j % 5))).collect::<Vec<_>>();
     let diagonal = Diagonal::new(Vector::from_slice(device, &weights).unwrap()).unwrap();
-    let setup = Setup::new(Method::Cgnr, stopping::<T>(60)).with_corrections(&[term]).with_preconditioner(diagonal);
+    let setup =
+        Setup::new(Method::Cgnr, stopping::<T>(60)).with_regularizations(&[term]).with_preconditioner(diagonal);
     let mut x = Vector::zeros(device, 63).unwrap();
     let report = Solver::with(&a, setup).unwrap().solve(&b, &mut x).unwrap();
     golden.put(format!("corrections with a preconditioner {kind}"), words(essence(&x.to_vec().unwrap(), &report)));

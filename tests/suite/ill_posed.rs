@@ -4,8 +4,8 @@ use crate::common::{self, distance, norm, oracle};
 use residuum::operator::{LinearOperator, SharedOperator, Subsets};
 use residuum::sparse::gallery::Random;
 use residuum::{
-    Answer, Correction, Csr, Device, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, StopRule, Stopping,
-    Storage, Transposed, Vector, WeightRule, WeightStop,
+    Answer, Csr, Device, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop, StopRule,
+    Stopping, Storage, Transposed, Vector, WeightRule, WeightStop,
 };
 
 /// FISTA within 0 and 1 on the test problem of IR Tools: the errors that IR Tools has after as many iterations.
@@ -27,8 +27,8 @@ fn fista_is_that_of_ir_tools() {
     for (level, cases) in [(0.01, [(168, 0.03706), (300, 0.04011)]), (0.05, [(58, 0.15016), (300, 0.19293)])] {
         let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
         for (iterations, wanted) in cases {
-            let bounds = Correction { lower: 0.0, upper: 1.0, ..Correction::none() };
-            let setup = Setup::new(Method::Fista, Stopping::after(iterations)).with_corrections(&[bounds]);
+            let bounds = Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() };
+            let setup = Setup::new(Method::Fista, Stopping::after(iterations)).with_regularizations(&[bounds]);
             let mut found = Vector::zeros(&device, a.cols()).unwrap();
             let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut found).unwrap();
             let error = distance(&found.to_vec().unwrap(), &x);
@@ -412,9 +412,9 @@ fn sart_with_subsets_of_angles_is_faster_than_sirt() {
     let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
     let solve = |subsets: usize, omega: f64, level: f64, iterations: usize| {
         let operator = Subsets::of_matrix(&device, &a, storage, subsets, oracle::RAYS).unwrap();
-        let bounds = Correction { lower: 0.0, ..Correction::none() };
+        let bounds = Regularization { lower: 0.0, ..Regularization::none() };
         let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
-        let setup = Setup::new(Method::Sart { omega }, stopping).with_corrections(&[bounds]);
+        let setup = Setup::new(Method::Sart { omega }, stopping).with_regularizations(&[bounds]);
         let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
         let mut found = Vector::zeros(&device, a.cols()).unwrap();
         let report = Solver::with(operator.shared(), setup).unwrap().solve(&b, &mut found).unwrap();
@@ -478,15 +478,19 @@ fn residuals_like_white_noise_end_methods() {
     let matrix: SharedOperator<f64> = (&Matrix::with_transpose(&device, &a, Format::Csr).unwrap()).into();
     let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
     let subsets = Subsets::of_matrix(&device, &a, storage, 10, oracle::RAYS).unwrap().shared();
-    let free = Correction::none();
-    let within = Correction { lower: 0.0, upper: 1.0, ..Correction::none() };
-    let above = Correction { lower: 0.0, ..Correction::none() };
+    let free = Regularization::none();
+    let within = Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() };
+    let above = Regularization { lower: 0.0, ..Regularization::none() };
     let ncp = StopRule::Ncp { length: 90, apart: oracle::RAYS };
-    let errors = |level: f64, method: Method, terms: &Correction| {
+    let errors = |level: f64, method: Method, terms: &Regularization| {
         let operator = if matches!(method, Method::Sart { .. }) { &subsets } else { &matrix };
         let setup = |stopping: Stopping| {
             let setup = Setup::new(method, stopping);
-            if method.takes_corrections() { setup.with_corrections(std::slice::from_ref(terms)) } else { setup }
+            if method.takes_regularizations() {
+                setup.with_regularizations(std::slice::from_ref(terms))
+            } else {
+                setup
+            }
         };
         let noisy = oracle::noisy(&b, level);
         let (found, report) = ruled(&setup, operator, &noisy, ncp);
@@ -658,8 +662,8 @@ fn rules_decide_alone() {
     let rule = StopRule::Ncp { length: 90, apart: oracle::RAYS };
     let solve = |stopping: Stopping| {
         let mut found = noisy.try_clone().unwrap();
-        let within = [Correction { lower: 0.0, upper: 1.0, ..Correction::none() }];
-        let setup = Setup::new(Method::Sirt { omega: 1.9 }, stopping).with_corrections(&within);
+        let within = [Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() }];
+        let setup = Setup::new(Method::Sirt { omega: 1.9 }, stopping).with_regularizations(&within);
         let report = Solver::with(&matrix, setup).unwrap().solve(&rhs, &mut found).unwrap();
         println!("{report}: error {:.4}", distance(&found.to_vec().unwrap(), &x));
         (found.to_vec().unwrap(), report)
@@ -701,13 +705,14 @@ fn rules_follow_the_scale_and_refuse_what_cannot_be() {
         assert_eq!((best, back), solve([0, 0], monotone));
     }
     let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-    let refused = |method: Method, rule: StopRule, terms: &[Correction]| {
-        let setup = Setup::new(method, Stopping { rule: Some(rule), ..Stopping::after(5) }).with_corrections(terms);
+    let refused = |method: Method, rule: StopRule, terms: &[Regularization]| {
+        let setup =
+            Setup::new(method, Stopping { rule: Some(rule), ..Stopping::after(5) }).with_regularizations(terms);
         let error = Solver::<f64>::with(&matrix, setup).unwrap_err().to_string();
         println!("{error}");
         assert!(error.contains("rule"), "{error}");
     };
-    let damped = Correction { tikhonov: 0.1, ..Correction::none() };
+    let damped = Regularization { tikhonov: 0.1, ..Regularization::none() };
     refused(Method::Lsqr { damp: 0.0 }, ncp, &[]);
     refused(Method::Lsmr { damp: 0.0 }, monotone, &[]);
     refused(Method::Cgls { damp: 0.1 }, monotone, &[]);
@@ -717,5 +722,5 @@ fn rules_follow_the_scale_and_refuse_what_cannot_be() {
     refused(Method::Cgnr, StopRule::MonotoneError { noise: 1.5 }, &[]);
     let setup = Setup::new(Method::Cgnr, Stopping { rule: Some(monotone), ..Stopping::after(5) });
     let mut solver = Solver::<f64>::with(&matrix, setup).unwrap();
-    assert!(solver.set_corrections(&[damped]).is_err() && solver.set_corrections(&[]).is_ok());
+    assert!(solver.set_regularizations(&[damped]).is_err() && solver.set_regularizations(&[]).is_ok());
 }

@@ -12,8 +12,8 @@ use residuum::operator::{
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
-    Stopping, Storage, Transposed, Vector,
+    Answer, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report, Setup, Solver,
+    Stop, Stopping, Storage, Transposed, Vector,
 };
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
@@ -321,9 +321,9 @@ fn minima_within_bounds_meet_their_conditions() {
             for device in common::devices_in(Precision::Double) {
                 let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
                 let stopping = Stopping { gradient_rtol: 1e-11, rtol: 0.0, ..Stopping::for_precision::<f64>() };
-                // Bounds of the correction hold beside those of the pixels.
-                let correction = Correction { tikhonov, upper: 0.04, ..Correction::none() };
-                let setup = Setup::new(method, stopping).with_corrections(&[correction]);
+                // Bounds of the regularization hold beside those of the pixels.
+                let regularization = Regularization { tikhonov, upper: 0.04, ..Regularization::none() };
+                let setup = Setup::new(method, stopping).with_regularizations(&[regularization]);
                 let mut solver = Solver::with(&matrix, setup).unwrap();
                 solver.set_bounds(&lower, &upper).unwrap();
                 let mut x = Vector::filled(&device, 40, 0.5).unwrap();
@@ -376,14 +376,14 @@ fn total_variation_of_an_edge_is_that_of_its_formula() {
     for (variation, directional, direction) in
         [(0.6, 0.0, [0.0; 2]), (0.0, 0.6, [1.0, 0.0]), (0.5, 0.1, [-1.0, 0.0]), (0.6, 7.0, [0.0, 1.0])]
     {
-        let terms = Correction { variation, directional, direction, width, ..Correction::none() };
+        let terms = Regularization { variation, directional, direction, width, ..Regularization::none() };
         let stopping = Stopping {
             gradient_rtol: 1e-10,
             rtol: 0.0,
             max_iterations: 30_000,
             ..Stopping::for_precision::<f64>()
         };
-        let setup = Setup::new(Method::Pdhg, stopping).with_corrections(&[terms]);
+        let setup = Setup::new(Method::Pdhg, stopping).with_regularizations(&[terms]);
         let mut solver = Solver::with(&matrix, setup).unwrap();
         let mut x = Vector::zeros(&device, n).unwrap();
         let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
@@ -440,8 +440,8 @@ fn a_start_without_a_residual_is_gone_on_from() {
     let b = Vector::from_slice(&device, &noise::<f64>(30, 9)).unwrap();
     let stopping = Stopping { rtol: 0.0, gradient_rtol: 1e-8, ..Stopping::for_precision::<f64>() };
     let answer = |start: &Vector<f64>| {
-        let terms = Correction { variation: 0.3, width: 6, ..Correction::none() };
-        let setup = Setup::new(Method::Pdhg, stopping.clone()).with_corrections(&[terms]);
+        let terms = Regularization { variation: 0.3, width: 6, ..Regularization::none() };
+        let setup = Setup::new(Method::Pdhg, stopping.clone()).with_regularizations(&[terms]);
         let mut x = Vector::zeros(&device, 30).unwrap();
         x.copy_from(start).unwrap();
         let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
@@ -471,8 +471,8 @@ fn pdhg_minimises_what_it_says() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
         let stopping = Stopping { gradient_rtol: 1e-10, rtol: 0.0, ..Stopping::for_precision::<f64>() };
         let setup = Setup::new(Method::Pdhg, stopping).with_columns(2);
-        let corrections = [terms.clone(), Correction::none()];
-        let mut solver = Solver::with(&matrix, setup.with_corrections(&corrections)).unwrap();
+        let regularizations = [terms.clone(), Regularization::none()];
+        let mut solver = Solver::with(&matrix, setup.with_regularizations(&regularizations)).unwrap();
         let rhs = Vector::interleaved(&device, &[&b, &b]).unwrap();
         let mut x = Vector::zeros(&device, 2 * n).unwrap();
         let reports = solver.solve_many(&rhs, &mut x).unwrap();
@@ -524,26 +524,30 @@ fn bounded_methods_refuse_what_they_cannot() {
     let device = Device::host();
     let a = gallery::random::<f64>(30, 12, 100, 3).unwrap();
     let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-    let refused = |method: Method, correction: Correction, name: &str| {
-        let setup = Setup::new(method, Stopping::after(3)).with_corrections(&[correction]);
+    let refused = |method: Method, regularization: Regularization, name: &str| {
+        let setup = Setup::new(method, Stopping::after(3)).with_regularizations(&[regularization]);
         match Solver::with(&matrix, setup) {
             Err(Error::Option { name: found, .. }) => assert_eq!(found, name, "{method}"),
             other => panic!("{method} {name}: {other:?}"),
         }
     };
-    let none = Correction::none;
+    let none = Regularization::none;
     refused(
         Method::Cgnr,
-        Correction { directional: 1.0, direction: [1.0, 0.0], width: 4, ..none() },
+        Regularization { directional: 1.0, direction: [1.0, 0.0], width: 4, ..none() },
         "directional",
     );
-    refused(Method::Fista, Correction { variation: 1.0, width: 4, ..none() }, "variation");
-    refused(Method::Fista, Correction { smooth: 1.0, width: 4, ..none() }, "smooth");
-    refused(Method::Pdhg, Correction { smooth: 1.0, width: 4, ..none() }, "smooth");
-    refused(Method::Pdhg, Correction { variation: 1.0, epsilon: 0.1, width: 4, ..none() }, "epsilon");
-    refused(Method::Pdhg, Correction { variation: 1.0, ..none() }, "width");
-    refused(Method::Pdhg, Correction { directional: 1.0, direction: [1.0, 1.0], width: 4, ..none() }, "direction");
-    refused(Method::Pdhg, Correction { lower: 1.0, upper: 0.0, ..none() }, "lower");
+    refused(Method::Fista, Regularization { variation: 1.0, width: 4, ..none() }, "variation");
+    refused(Method::Fista, Regularization { smooth: 1.0, width: 4, ..none() }, "smooth");
+    refused(Method::Pdhg, Regularization { smooth: 1.0, width: 4, ..none() }, "smooth");
+    refused(Method::Pdhg, Regularization { variation: 1.0, epsilon: 0.1, width: 4, ..none() }, "epsilon");
+    refused(Method::Pdhg, Regularization { variation: 1.0, ..none() }, "width");
+    refused(
+        Method::Pdhg,
+        Regularization { directional: 1.0, direction: [1.0, 1.0], width: 4, ..none() },
+        "direction",
+    );
+    refused(Method::Pdhg, Regularization { lower: 1.0, upper: 0.0, ..none() }, "lower");
     let bounds = |method: Method, lower: &[f64], upper: &[f64]| {
         Solver::new(&matrix, method, Stopping::after(3)).unwrap().set_bounds(lower, upper)
     };
@@ -560,22 +564,22 @@ fn bounded_methods_refuse_what_they_cannot() {
     }
     // Bounds of both kinds that leave nothing, or nothing that is finite.
     let mut fista = Solver::new(&matrix, Method::Fista, Stopping::after(3)).unwrap();
-    fista.set_corrections(&[Correction { lower: 0.5, ..none() }]).unwrap();
+    fista.set_regularizations(&[Regularization { lower: 0.5, ..none() }]).unwrap();
     assert!(matches!(fista.set_bounds(&zero, &zero), Err(Error::Option { name: "bounds", .. })));
     fista.set_bounds(&one, &one).unwrap();
-    let above = Correction { lower: 1.5, ..none() };
-    assert!(matches!(fista.set_corrections(&[above]), Err(Error::Option { name: "bounds", .. })));
-    refused(Method::Fista, Correction { lower: f64::INFINITY, ..none() }, "bounds");
-    refused(Method::Pdhg, Correction { direction: [f64::NAN, 0.0], ..none() }, "direction");
+    let above = Regularization { lower: 1.5, ..none() };
+    assert!(matches!(fista.set_regularizations(&[above]), Err(Error::Option { name: "bounds", .. })));
+    refused(Method::Fista, Regularization { lower: f64::INFINITY, ..none() }, "bounds");
+    refused(Method::Pdhg, Regularization { direction: [f64::NAN, 0.0], ..none() }, "direction");
     // Images of different widths.
-    let widths = [4, 6].map(|width| Correction { variation: 1.0, width, ..none() });
-    let setup = Setup::new(Method::Pdhg, Stopping::after(3)).with_columns(2).with_corrections(&widths);
+    let widths = [4, 6].map(|width| Regularization { variation: 1.0, width, ..none() });
+    let setup = Setup::new(Method::Pdhg, Stopping::after(3)).with_columns(2).with_regularizations(&widths);
     assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "width", .. })));
     // Terms over neighbours need vectors of their own.
     let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
-    let variation = Correction { variation: 1.0, width: 4, ..none() };
-    assert!(matches!(pdhg.set_corrections(&[variation]), Err(Error::Option { name: "corrections", .. })));
-    assert!(pdhg.set_corrections(&[Correction { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
+    let variation = Regularization { variation: 1.0, width: 4, ..none() };
+    assert!(matches!(pdhg.set_regularizations(&[variation]), Err(Error::Option { name: "regularizations", .. })));
+    assert!(pdhg.set_regularizations(&[Regularization { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
 }
 
 /// The sums of rows and of columns of a matrix.
@@ -599,13 +603,13 @@ fn sirt_is_that_of_the_book() {
         let back = a.transpose().product(&residual).unwrap();
         (0..40).map(|j| (x[j] + omega * weigh(back[j], of_cols[j])).clamp(lower, upper)).collect()
     };
-    let bounds = Correction { lower, upper, ..Correction::none() };
+    let bounds = Regularization { lower, upper, ..Regularization::none() };
     for device in common::devices_in(Precision::Double) {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
         let b = Vector::from_slice(&device, &b).unwrap();
         let solve = |stopping: Stopping| {
             let setup =
-                Setup::new(Method::Sirt { omega }, stopping).with_corrections(std::slice::from_ref(&bounds));
+                Setup::new(Method::Sirt { omega }, stopping).with_regularizations(std::slice::from_ref(&bounds));
             let mut x = Vector::filled(&device, 40, 1.0).unwrap();
             let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
             (x.to_vec().unwrap(), report)
@@ -636,12 +640,13 @@ fn sirt_is_that_of_the_book() {
 #[test]
 fn sirt_and_sart_refuse_what_they_cannot_do() {
     let host = Device::host();
-    let set_up = |a: &Csr<f64>, omega: f64, correction: Correction| {
+    let set_up = |a: &Csr<f64>, omega: f64, regularization: Regularization| {
         let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
         let whole = Matrix::stored(&host, a, storage).unwrap().shared();
         let subsets = Subsets::of_matrix(&host, a, storage, 2, 1).unwrap().shared();
         let both = [(whole, Method::Sirt { omega }), (subsets, Method::Sart { omega })].map(|(a, method)| {
-            let setup = Setup::new(method, Stopping::after(3)).with_corrections(std::slice::from_ref(&correction));
+            let setup =
+                Setup::new(method, Stopping::after(3)).with_regularizations(std::slice::from_ref(&regularization));
             Solver::with(a, setup)
         });
         let [sirt, sart] = both;
@@ -652,16 +657,16 @@ fn sirt_and_sart_refuse_what_they_cannot_do() {
         sirt
     };
     let a = gallery::random::<f64>(20, 10, 50, 3).unwrap();
-    let none = Correction::none();
+    let none = Regularization::none();
     for omega in [0.0, -1.0, 2.0, f64::NAN, f64::INFINITY] {
         assert!(matches!(set_up(&a, omega, none.clone()), Err(Error::Option { name: "omega", .. })), "{omega}");
     }
-    for correction in [
-        Correction { tikhonov: 1.0, ..none.clone() },
-        Correction { smooth: 1.0, width: 5, ..none.clone() },
-        Correction { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() },
+    for regularization in [
+        Regularization { tikhonov: 1.0, ..none.clone() },
+        Regularization { smooth: 1.0, width: 5, ..none.clone() },
+        Regularization { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() },
     ] {
-        assert!(matches!(set_up(&a, 1.0, correction), Err(Error::Option { .. })));
+        assert!(matches!(set_up(&a, 1.0, regularization), Err(Error::Option { .. })));
     }
     // Sums that are 0, and one negative entry among many.
     let differences = gallery::differences::<f64>([5, 1, 1], 0).unwrap();
@@ -741,12 +746,12 @@ fn sart_is_that_of_the_book() {
     // Some rows and columns are empty.
     let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
     let b = noise::<f64>(60, 5);
-    let bounds = Correction { lower: -0.3, upper: 0.4, ..Correction::none() };
+    let bounds = Regularization { lower: -0.3, upper: 0.4, ..Regularization::none() };
     let last = |iterations| Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
     for device in common::devices_in(Precision::Double) {
         let b_of_device = Vector::from_slice(&device, &b).unwrap();
         let solve = |operator: SharedOperator<f64>, method: Method, stopping: Stopping| {
-            let setup = Setup::new(method, stopping).with_corrections(std::slice::from_ref(&bounds));
+            let setup = Setup::new(method, stopping).with_regularizations(std::slice::from_ref(&bounds));
             let mut x = Vector::filled(&device, 40, 1.0).unwrap();
             let report = Solver::with(operator, setup).unwrap().solve(&b_of_device, &mut x).unwrap();
             (x.to_vec().unwrap(), report)
@@ -792,8 +797,8 @@ fn sart_converges_where_it_can() {
         let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
         let subsets = Subsets::of_matrix(&device, &a, storage, 6, 5).unwrap().shared();
         let solve = |b: &[f32], omega: f64, stopping: Stopping| {
-            let bounds = Correction { lower: 0.0, ..Correction::none() };
-            let setup = Setup::new(Method::Sart { omega }, stopping).with_corrections(&[bounds]);
+            let bounds = Regularization { lower: 0.0, ..Regularization::none() };
+            let setup = Setup::new(Method::Sart { omega }, stopping).with_regularizations(&[bounds]);
             let b = Vector::from_slice(&device, b).unwrap();
             let mut x = Vector::zeros(&device, 40).unwrap();
             Solver::with(subsets.clone(), setup).unwrap().solve(&b, &mut x).unwrap()
@@ -967,9 +972,9 @@ fn nonnegative_methods_are_those_of_the_book() {
                 let rhs = Vector::interleaved(&device, &[&b[..], &b[..]]).unwrap();
                 for iterations in [1, 2, 5, 6, 7, 12, 13, 20, 30] {
                     let last = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
-                    let correction = Correction { lower, ..Correction::none() };
+                    let regularization = Regularization { lower, ..Regularization::none() };
                     let setup = Setup::new(method, last).with_columns(2);
-                    let setup = setup.with_corrections(&[correction.clone(), correction]);
+                    let setup = setup.with_regularizations(&[regularization.clone(), regularization]);
                     let mut solver = Solver::with(&matrix, setup).unwrap();
                     let mut upper = vec![f64::INFINITY; 40];
                     upper[fixed] = lower;
@@ -1032,9 +1037,9 @@ fn nonnegative_methods_start_from_all_bounds() {
                 ([2e-6, -5.0], 0.0, [2e-6, 0.0]),
                 ([1002.0, -5.0], 1000.0, [1002.0, 1000.0]),
             ] {
-                let corrections = [Correction { lower, ..Correction::none() }];
+                let regularizations = [Regularization { lower, ..Regularization::none() }];
                 let stopping = Stopping { rtol: 0.0, ..Stopping::for_precision::<f32>() };
-                let setup = Setup::new(method, stopping).with_corrections(&corrections);
+                let setup = Setup::new(method, stopping).with_regularizations(&regularizations);
                 let mut x = Vector::zeros(&device, 2).unwrap();
                 let b = Vector::from_slice(&device, &b).unwrap();
                 let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut x).unwrap();
@@ -1056,23 +1061,23 @@ fn nonnegative_methods_refuse_what_they_cannot_do() {
     let host = Device::host();
     let a = Matrix::with_transpose(&host, &gallery::random::<f64>(20, 10, 50, 3).unwrap(), Format::Csr).unwrap();
     for method in [Method::Mrnsd, Method::Nnfcgls { restart: 5 }] {
-        let set_up = |correction: Correction| {
-            Solver::with(&a, Setup::new(method, Stopping::after(3)).with_corrections(&[correction]))
+        let set_up = |regularization: Regularization| {
+            Solver::with(&a, Setup::new(method, Stopping::after(3)).with_regularizations(&[regularization]))
         };
-        let refused = |correction: Correction, words: &str| {
-            let error = set_up(correction).err().unwrap();
+        let refused = |regularization: Regularization, words: &str| {
+            let error = set_up(regularization).err().unwrap();
             assert!(error.to_string().contains(words), "{error}");
         };
-        let none = Correction::none();
-        refused(Correction { tikhonov: 1.0, ..none.clone() }, "no such term");
-        refused(Correction { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() }, "no such term");
-        refused(Correction { upper: 3.0, ..none.clone() }, "none from above, and pixel 0 has 3");
-        refused(Correction { upper: -1.0, ..none.clone() }, "no number lies between 0 and -1");
-        assert!(set_up(Correction { lower: 2.0, upper: 2.0, ..none.clone() }).is_ok());
+        let none = Regularization::none();
+        refused(Regularization { tikhonov: 1.0, ..none.clone() }, "no such term");
+        refused(Regularization { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() }, "no such term");
+        refused(Regularization { upper: 3.0, ..none.clone() }, "none from above, and pixel 0 has 3");
+        refused(Regularization { upper: -1.0, ..none.clone() }, "no number lies between 0 and -1");
+        assert!(set_up(Regularization { lower: 2.0, upper: 2.0, ..none.clone() }).is_ok());
         let narrow = gallery::random::<f32>(20, 10, 50, 3).unwrap();
         let narrow = Matrix::with_transpose(&host, &narrow, Format::Csr).unwrap();
-        let correction = Correction { lower: -1e300, ..none.clone() };
-        let setup = Setup::new(method, Stopping::after(3)).with_corrections(&[correction]);
+        let regularization = Regularization { lower: -1e300, ..none.clone() };
+        let setup = Setup::new(method, Stopping::after(3)).with_regularizations(&[regularization]);
         assert!(Solver::with(&narrow, setup).err().unwrap().to_string().contains("too large for fp32"));
         let mut solver = set_up(none).unwrap();
         let mut upper = vec![f64::INFINITY; 10];

@@ -7,7 +7,7 @@ use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt};
 use residuum::precond::{Preconditioner, Sweep, SweepOptions};
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Report, Setup, Solver, Stop,
+    Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Regularization, Report, Setup, Solver, Stop,
     Stopping, Storage, Transposed, Vector,
 };
 
@@ -492,25 +492,25 @@ fn corrections_of_a_solver_can_be_replaced() {
             let columns = x.to_columns(2).unwrap();
             columns.iter().zip(&reports).map(|(x, report)| essence(x, report)).collect::<Vec<_>>()
         };
-        let smooth = Correction { smooth: 0.5, width: 8, ..Correction::none() };
+        let smooth = Regularization { smooth: 0.5, width: 8, ..Regularization::none() };
         let mut solver = Solver::with(&matrix, setup()).unwrap();
         // One for all, one for each (total variation is new), none again.
-        for corrections in [vec![smooth.clone()], vec![everything(8), smooth.clone()], vec![]] {
-            solver.set_corrections(&corrections).unwrap();
-            let fresh = solve(&mut Solver::with(&matrix, setup().with_corrections(&corrections)).unwrap());
-            assert!(solve(&mut solver) == fresh, "{corrections:?} on {}", device.info().name);
+        for regularizations in [vec![smooth.clone()], vec![everything(8), smooth.clone()], vec![]] {
+            solver.set_regularizations(&regularizations).unwrap();
+            let fresh = solve(&mut Solver::with(&matrix, setup().with_regularizations(&regularizations)).unwrap());
+            assert!(solve(&mut solver) == fresh, "{regularizations:?} on {}", device.info().name);
         }
-        let refused = |solver: &mut Solver<f32>, corrections: &[Correction], name: &str| {
-            let error = solver.set_corrections(corrections).unwrap_err();
+        let refused = |solver: &mut Solver<f32>, regularizations: &[Regularization], name: &str| {
+            let error = solver.set_regularizations(regularizations).unwrap_err();
             assert!(matches!(&error, residuum::Error::Option { name: found, .. } if *found == name), "{error}");
         };
-        refused(&mut solver, &vec![smooth.clone(); 3], "corrections");
-        refused(&mut solver, &[Correction { width: 7, ..smooth.clone() }], "width");
-        refused(&mut solver, &[Correction { tikhonov: 1e30, ..Correction::none() }], "corrections");
+        refused(&mut solver, &vec![smooth.clone(); 3], "regularizations");
+        refused(&mut solver, &[Regularization { width: 7, ..smooth.clone() }], "width");
+        refused(&mut solver, &[Regularization { tikhonov: 1e30, ..Regularization::none() }], "regularizations");
         let mut cgls = Solver::new(&matrix, Method::Cgls { damp: 0.0 }, Stopping::after(2)).unwrap();
-        refused(&mut cgls, std::slice::from_ref(&smooth), "corrections");
+        refused(&mut cgls, std::slice::from_ref(&smooth), "regularizations");
         assert!(
-            Solver::with(&matrix, Setup::new(Method::Cgne, Stopping::after(2)).with_corrections(&[smooth]))
+            Solver::with(&matrix, Setup::new(Method::Cgne, Stopping::after(2)).with_regularizations(&[smooth]))
                 .is_err()
         );
         // A refusal changes nothing.
@@ -674,7 +674,7 @@ fn long_rows_are_multiplied_apart_with_the_same_bits() {
         let matrix = Matrix::with_transpose(device, &a, format).unwrap();
         let mut setup = Setup::new(method, Stopping::after(3));
         if bounded(method) {
-            setup.corrections = vec![Correction { lower: 0.0, ..Correction::none() }];
+            setup.regularizations = vec![Regularization { lower: 0.0, ..Regularization::none() }];
         }
         let mut x = Vector::zeros(device, cols).unwrap();
         let b = Vector::from_slice(device, &b).unwrap();

@@ -13,8 +13,8 @@ use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Accumulation, Combine, Correction, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
-    Setup, Solver, Stopping, Storage, Transposed, Vector,
+    Accumulation, Combine, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
+    Regularization, Setup, Solver, Stopping, Storage, Transposed, Vector,
 };
 
 /// Oclgrind as an OpenCL driver, if it is installed.
@@ -332,7 +332,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let rays = scanner.projector::<T>(device, Grid { side: 11, pixel: 1.0 }).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(27, 8)).unwrap();
     let mut x = Vector::zeros(device, 121).unwrap();
-    let report = common::cgnr(&rays, &[Correction::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
+    let report =
+        common::cgnr(&rays, &[Regularization::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
     found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
     let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
     // In two launches for each iteration, and in one for all, as CG above.
@@ -344,7 +345,8 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let matrix = Matrix::with_transpose(device, &flat, Format::CsrScalar).unwrap();
         let b = Vector::from_slice(device, &noise::<T>(40, 9)).unwrap();
         let mut x = Vector::zeros(device, 300).unwrap();
-        let report = common::cgnr(&matrix, &[Correction::none()], stopping(3)).unwrap().solve(&b, &mut x).unwrap();
+        let report =
+            common::cgnr(&matrix, &[Regularization::none()], stopping(3)).unwrap().solve(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&report.gradient_history)]);
     }
     // A short vector that each group copies to local memory.
@@ -358,10 +360,16 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     found.extend(products_in_parts::<T>(device));
     found.push(split_product::<T>(device));
     // Corrections beside a preconditioner: their term by itself.
-    let term =
-        Correction { variation: 0.2, epsilon: 0.1, upper: 0.3, bound_weight: 0.5, width: 6, ..Correction::none() };
+    let term = Regularization {
+        variation: 0.2,
+        epsilon: 0.1,
+        upper: 0.3,
+        bound_weight: 0.5,
+        width: 6,
+        ..Regularization::none()
+    };
     let by_norms = Diagonal::new(Vector::filled(device, 30, T::from_f64(0.4)).unwrap()).unwrap();
-    let setup = Setup::new(Method::Cgnr, stopping(2)).with_corrections(&[term]).with_preconditioner(by_norms);
+    let setup = Setup::new(Method::Cgnr, stopping(2)).with_regularizations(&[term]).with_preconditioner(by_norms);
     let mut x = Vector::zeros(device, 30).unwrap();
     let mut solver = Solver::with(&few, setup).unwrap();
     let report = solver.solve(&Vector::from_slice(device, &noise::<T>(20, 8)).unwrap(), &mut x).unwrap();
@@ -372,7 +380,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let mut y = Vector::zeros(device, 40).unwrap();
         matrix.multiply(&Vector::from_slice(device, &noise::<T>(30, 6)).unwrap(), &mut y).unwrap();
         found.push(bits(&y.to_vec().unwrap()));
-        let all = Correction {
+        let all = Regularization {
             tikhonov: 0.1,
             smooth: 0.1,
             variation: 0.2,
@@ -381,14 +389,15 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             upper: 0.2,
             bound_weight: 1.0,
             width: 6,
-            ..Correction::none()
+            ..Regularization::none()
         };
-        for corrections in [vec![Correction::none()], vec![all.clone(); 2], vec![all.clone(); 4]] {
-            let columns: Vec<Vec<T>> = (0..corrections.len()).map(|c| noise(40, 10 + c as u64)).collect();
+        for regularizations in [vec![Regularization::none()], vec![all.clone(); 2], vec![all.clone(); 4]] {
+            let columns: Vec<Vec<T>> = (0..regularizations.len()).map(|c| noise(40, 10 + c as u64)).collect();
             let columns: Vec<&[T]> = columns.iter().map(|c| &c[..]).collect();
             let b = Vector::interleaved(device, &columns).unwrap();
-            let mut x = Vector::zeros(device, 30 * corrections.len()).unwrap();
-            let reports = common::cgnr(&matrix, &corrections, stopping(2)).unwrap().solve_many(&b, &mut x).unwrap();
+            let mut x = Vector::zeros(device, 30 * regularizations.len()).unwrap();
+            let reports =
+                common::cgnr(&matrix, &regularizations, stopping(2)).unwrap().solve_many(&b, &mut x).unwrap();
             found.push(bits(&x.to_vec().unwrap()));
             found.push(bits(&reports[0].gradient_history));
         }
@@ -397,7 +406,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
     let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
     let exact = || vec![common::battery::everything_exact(6)];
-    for (method, corrections, iterations, groups) in [
+    for (method, regularizations, iterations, groups) in [
         (Method::Pdhg, exact(), 2, 0),
         (Method::Pdhg, exact(), 2, 1),
         (Method::Nnfcgls { restart: 3 }, vec![], 4, 0),
@@ -405,7 +414,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let device = &device.with_resident_groups(groups);
         let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
         let setup = Setup::new(method, stopping(iterations)).with_columns(2);
-        let setup = if corrections.is_empty() { setup } else { setup.with_corrections(&corrections) };
+        let setup = if regularizations.is_empty() { setup } else { setup.with_regularizations(&regularizations) };
         let mut x = Vector::zeros(device, 60).unwrap();
         let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
         found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].gradient_history)]);

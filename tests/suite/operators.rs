@@ -10,7 +10,7 @@ use residuum::operator::{
 };
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Result, Setup, Solver, Stopping,
+    Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Regularization, Result, Setup, Solver, Stopping,
     Vector,
 };
 
@@ -218,20 +218,20 @@ fn unfused<T: Real>(device: &Device) {
     let wide = gallery::random::<T>(700, 192, 4000, 5).unwrap();
     let a = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(700, 2)).unwrap();
-    let correction = Correction {
+    let regularization = Regularization {
         smooth: 0.25,
         variation: 0.125,
         epsilon: 0.01,
         lower: 0.0,
         bound_weight: 1.0,
         width: 16,
-        ..Correction::none()
+        ..Regularization::none()
     };
-    for correction in [Correction::none(), correction] {
+    for regularization in [Regularization::none(), regularization] {
         let solve = |a: SharedOperator<T>| {
             let mut x = Vector::zeros(device, 192).unwrap();
             let stopping = Stopping { check_every: 3, ..Stopping::after(20) };
-            let mut solver = common::cgnr(a, std::slice::from_ref(&correction), stopping).unwrap();
+            let mut solver = common::cgnr(a, std::slice::from_ref(&regularization), stopping).unwrap();
             let report = solver.solve(&b, &mut x).unwrap();
             (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
         };
@@ -266,8 +266,8 @@ fn a_projector_gives_the_same_image_alone_and_beside_another() {
         let solve = |readings: &[&[f32]]| {
             let b = Vector::interleaved(device, readings).unwrap();
             let mut x = Vector::zeros(device, a.cols() * readings.len()).unwrap();
-            let corrections = vec![Correction { tikhonov: 0.5, ..Correction::none() }; readings.len()];
-            let mut solver = common::cgnr(&a, &corrections, Stopping::after(12)).unwrap();
+            let regularizations = vec![Regularization { tikhonov: 0.5, ..Regularization::none() }; readings.len()];
+            let mut solver = common::cgnr(&a, &regularizations, Stopping::after(12)).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
             (bits(&x.to_columns(readings.len()).unwrap()[0]), reports[0].launches_per_iteration)
         };
@@ -344,7 +344,7 @@ fn damped_normal_equations_are_solved_through_operators() {
             .unwrap();
         assert!(report.converged(), "{report}");
         let mut z = Vector::zeros(device, 30).unwrap();
-        let damped = Correction { tikhonov: 1.0, ..Correction::none() };
+        let damped = Regularization { tikhonov: 1.0, ..Regularization::none() };
         let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
         let _ = common::cgnr(disguised(&a).shared(), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap();
         for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
@@ -364,8 +364,10 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
         for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
             let stopping = Stopping { max_iterations: 3, ..stopping };
             let mut x = Vector::zeros(&device, 40_000).unwrap();
-            let report =
-                common::cgnr(operator.clone(), &[Correction::none()], stopping).unwrap().solve(&b, &mut x).unwrap();
+            let report = common::cgnr(operator.clone(), &[Regularization::none()], stopping)
+                .unwrap()
+                .solve(&b, &mut x)
+                .unwrap();
             assert!(!report.converged() && report.iterations == 3, "{report}");
         }
     }
@@ -385,7 +387,7 @@ fn what_does_not_fit_is_refused_in_words() {
     assert!((&plain).times(&plain).is_err());
     assert!(adjoint_error(&plain, 1).unwrap_err().to_string().contains("transpose"));
     assert!((&plain).adjoint().unwrap_err().to_string().contains("apply_adjoint"));
-    let none = Correction::none();
+    let none = Regularization::none();
     assert!(common::cgnr(&plain, std::slice::from_ref(&none), Stopping::after(1)).is_err());
     let two = [none.clone(), none.clone()];
     assert!(

@@ -3,7 +3,7 @@
 use crate::common;
 use residuum::imaging::{Beam, Grid, Noise, Phantom, Scanner};
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Csr, Device, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop, Stopping, Vector,
 };
 
 /// A 64 x 64 image of 2 x 2 cm from 96 angles x 96 pixels, with noise: as ill-posed as scans are.
@@ -35,21 +35,22 @@ fn residual(matrix: &Matrix<f32>, b: &Vector<f32>, x: &Vector<f32>) -> f64 {
 fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
     let device = Device::best().unwrap();
     let (matrix, b) = scan(&device);
-    let tikhonov = Correction { tikhonov: 1e-3 * matrix.frobenius_norm().powi(2) / 4096.0, ..Correction::none() };
+    let tikhonov =
+        Regularization { tikhonov: 1e-3 * matrix.frobenius_norm().powi(2) / 4096.0, ..Regularization::none() };
     for name in ["cgnr", "regularised cgnr", "cgls", "fista"] {
         let solve = |stopping: &Stopping| -> (Vector<f32>, Report) {
             let mut x = Vector::zeros(&device, 4096).unwrap();
-            let correction = if name == "cgnr" { Correction::none() } else { tikhonov.clone() };
+            let regularization = if name == "cgnr" { Regularization::none() } else { tikhonov.clone() };
             let report = match name {
                 "fista" => {
                     let setup = Setup::new(Method::Fista, stopping.clone())
-                        .with_corrections(std::slice::from_ref(&tikhonov));
+                        .with_regularizations(std::slice::from_ref(&tikhonov));
                     Solver::with(&matrix, setup).unwrap().solve(&b, &mut x)
                 }
                 "cgls" => {
                     Solver::new(&matrix, Method::Cgls { damp: 0.0 }, stopping.clone()).unwrap().solve(&b, &mut x)
                 }
-                _ => common::cgnr(&matrix, &[correction], stopping.clone()).unwrap().solve(&b, &mut x),
+                _ => common::cgnr(&matrix, &[regularization], stopping.clone()).unwrap().solve(&b, &mut x),
             };
             (x, report.unwrap())
         };
@@ -93,9 +94,9 @@ fn pdhg_ends_by_itself() {
         let step = |i: usize| if i % 16 < 7 { 0.2 } else { 1.0 };
         let noise = common::noise::<f64>(n, 4);
         let b: Vec<T> = (0..n).map(|i| T::from_f64(step(i) + 0.1 * noise[i])).collect();
-        let terms = Correction { variation: 0.15, lower: 0.25, width: 16, ..Correction::none() };
+        let terms = Regularization { variation: 0.15, lower: 0.25, width: 16, ..Regularization::none() };
         let never = Stopping::after(200_000);
-        let setup = Setup::new(Method::Pdhg, never).with_corrections(&[terms]);
+        let setup = Setup::new(Method::Pdhg, never).with_regularizations(&[terms]);
         let mut x = Vector::zeros(device, n).unwrap();
         let mut solver = Solver::with(&matrix, setup).unwrap();
         let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();

@@ -8,8 +8,8 @@ use crate::common::{self, noise};
 use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, Correction, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Result,
-    Setup, Solver, Stop, StopRule, Stopping, Vector,
+    Answer, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Regularization,
+    Result, Setup, Solver, Stop, StopRule, Stopping, Vector,
 };
 
 const SHAPE: [usize; 2] = [9, 7];
@@ -72,7 +72,7 @@ fn minima_are_those_of_the_library() {
     let matrix = Matrix::with_transpose(&host, &a, Format::Csr).unwrap();
     let b = Vector::from_slice(&host, &b).unwrap();
     let [variation, epsilon] = TERMS;
-    let ours = Correction { variation, epsilon, width: SHAPE[0], ..Correction::none() };
+    let ours = Regularization { variation, epsilon, width: SHAPE[0], ..Regularization::none() };
     let mut wanted = Vector::zeros(&host, PIXELS).unwrap();
     let report = common::cgnr(&matrix, &[ours], stopping.clone()).unwrap().solve(&b, &mut wanted).unwrap();
     assert_eq!(report.stop, Stop::LeastSquares, "{report}");
@@ -161,7 +161,7 @@ fn preconditioners_leave_the_minimum_and_save_iterations() {
     }
 }
 
-/// The library's corrections beside a preconditioner: the minimum is that without one, in fewer iterations, the bits are the same on every
+/// The library's regularizations beside a preconditioner: the minimum is that without one, in fewer iterations, the bits are the same on every
 /// device, and others may take their place.
 #[test]
 fn corrections_stand_beside_a_preconditioner() {
@@ -170,17 +170,17 @@ fn corrections_stand_beside_a_preconditioner() {
     let a = a.scaled(&vec![1.0; a.rows()], &sizes).unwrap();
     let stopping =
         Stopping { rtol: 0.0, gradient_rtol: 1e-10, max_iterations: 20_000, ..Stopping::for_precision::<f64>() };
-    let (none, width) = (Correction::none(), SHAPE[0]);
+    let (none, width) = (Regularization::none(), SHAPE[0]);
     let terms = [
-        Correction { tikhonov: 0.01, ..none.clone() },
-        Correction { smooth: 0.02, width, ..none.clone() },
-        Correction { variation: 0.05, epsilon: 0.5, tikhonov: 1e-3, width, ..none.clone() },
+        Regularization { tikhonov: 0.01, ..none.clone() },
+        Regularization { smooth: 0.02, width, ..none.clone() },
+        Regularization { variation: 0.05, epsilon: 0.5, tikhonov: 1e-3, width, ..none.clone() },
         // The paper's x_i <= 0, and the other side.
-        Correction { smooth: 0.01, bound_weight: 0.3, lower: -0.05, upper: 0.0, width, ..none },
+        Regularization { smooth: 0.01, bound_weight: 0.3, lower: -0.05, upper: 0.0, width, ..none },
     ];
-    let set_up = |device: &Device, term: &Correction, preconditioner: Option<SharedOperator<f64>>| {
+    let set_up = |device: &Device, term: &Regularization, preconditioner: Option<SharedOperator<f64>>| {
         let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
-        let mut setup = Setup::new(Method::Cgnr, stopping.clone()).with_corrections(std::slice::from_ref(term));
+        let mut setup = Setup::new(Method::Cgnr, stopping.clone()).with_regularizations(std::slice::from_ref(term));
         setup.preconditioner = preconditioner;
         Solver::with(&matrix, setup).unwrap()
     };
@@ -203,12 +203,12 @@ fn corrections_stand_beside_a_preconditioner() {
             assert!(report.iterations < plain.iterations, "{report}, plain {plain}");
             let found = essence(&x, &report);
             assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{}", device.info().name);
-            changed.set_corrections(std::slice::from_ref(term)).unwrap();
+            changed.set_regularizations(std::slice::from_ref(term)).unwrap();
             let (x, report) = solve(&device, &mut changed);
             assert_eq!(essence(&x, &report), found);
         }
-        let wrong = Correction { smooth: 1.0, width: SHAPE[0] + 1, ..Correction::none() };
-        assert!(matches!(changed.set_corrections(&[wrong]), Err(Error::Option { name: "width", .. })));
+        let wrong = Regularization { smooth: 1.0, width: SHAPE[0] + 1, ..Regularization::none() };
+        assert!(matches!(changed.set_regularizations(&[wrong]), Err(Error::Option { name: "width", .. })));
     }
 }
 
@@ -344,10 +344,10 @@ fn faults_of_a_penalty_are_said() {
         refused(Setup::new(Method::Fista, Stopping::after(5)).with_penalty(edges(1)));
         refused(setup().with_penalty(edges(2)));
         refused(setup().with_penalty(Edges::new(&device, SHAPE, [1e200, 1e-200], 1)));
-        let tikhonov = Correction { tikhonov: 1.0, ..Correction::none() };
-        refused(setup().with_penalty(edges(1)).with_corrections(std::slice::from_ref(&tikhonov)));
+        let tikhonov = Regularization { tikhonov: 1.0, ..Regularization::none() };
+        refused(setup().with_penalty(edges(1)).with_regularizations(std::slice::from_ref(&tikhonov)));
         let mut solver = set_up(setup().with_penalty(edges(1))).unwrap();
-        assert!(matches!(solver.set_corrections(&[tikhonov]), Err(Error::Option { name: "penalty", .. })));
+        assert!(matches!(solver.set_regularizations(&[tikhonov]), Err(Error::Option { name: "penalty", .. })));
         // A penalty for images of another size.
         let shape = [SHAPE[0], SHAPE[1] + 1];
         let mut solver = set_up(setup().with_penalty(Edges::new(&device, shape, TERMS, 1))).unwrap();

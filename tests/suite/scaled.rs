@@ -7,8 +7,8 @@ use crate::common::battery::{Problem, everything, everything_exact, problems};
 use crate::common::{self, bits, noise};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Correction, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver,
-    Stop, Stopping, Vector,
+    Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report, Setup,
+    Solver, Stop, Stopping, Vector,
 };
 
 /// `value 2^exponent`.
@@ -313,39 +313,39 @@ fn powers_of_two_change_no_bit() {
     });
 }
 
-/// CGNR with every correction, in other units.
+/// CGNR with every regularization, in other units.
 #[test]
 fn regularised_methods_are_the_same_in_other_units() {
     let (m, width, height) = (150, 7, 8);
     let n = width * height;
     let a = gallery::random::<f64>(m, n, 9 * m, 3).unwrap();
-    let none = Correction::none();
+    let none = Regularization::none();
     let (all, exact) = (everything(width), everything_exact(width));
     let stopping = Stopping { max_iterations: 60, ..Stopping::for_precision::<f64>() };
     each_device::<f64>(|device| {
-        for (method, corrections) in [
+        for (method, regularizations) in [
             (Method::Cgnr, vec![none.clone()]),
             (Method::Cgnr, vec![all.clone(); 2]),
             (Method::Cgnr, vec![all.clone(), none.clone()]),
             (Method::Pdhg, vec![exact.clone(), none.clone()]),
-            (Method::Mrnsd, vec![none.clone(), Correction { lower: 0.25, ..none.clone() }]),
-            (Method::Nnfcgls { restart: 9 }, vec![Correction { lower: 0.25, ..none.clone() }, none.clone()]),
+            (Method::Mrnsd, vec![none.clone(), Regularization { lower: 0.25, ..none.clone() }]),
+            (Method::Nnfcgls { restart: 9 }, vec![Regularization { lower: 0.25, ..none.clone() }, none.clone()]),
         ] {
-            let solve = |a: &Csr<f64>, b: &[Vec<f64>], corrections: &[Correction]| {
+            let solve = |a: &Csr<f64>, b: &[Vec<f64>], regularizations: &[Regularization]| {
                 let matrix = Matrix::with_transpose(device, a, Format::Csr).unwrap();
                 let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
                 let b = Vector::interleaved(device, &b).unwrap();
-                let mut x = Vector::zeros(device, n * corrections.len()).unwrap();
-                let setup = Setup::new(method, stopping.clone()).with_columns(corrections.len());
-                let mut solver = Solver::with(&matrix, setup.with_corrections(corrections)).unwrap();
+                let mut x = Vector::zeros(device, n * regularizations.len()).unwrap();
+                let setup = Setup::new(method, stopping.clone()).with_columns(regularizations.len());
+                let mut solver = Solver::with(&matrix, setup.with_regularizations(regularizations)).unwrap();
                 let reports = solver.solve_many(&b, &mut x).unwrap();
-                (x.to_columns(corrections.len()).unwrap(), reports)
+                (x.to_columns(regularizations.len()).unwrap(), reports)
             };
-            let b: Vec<Vec<f64>> = (0..corrections.len()).map(|c| noise(m, 5 + c as u64)).collect();
-            let (wanted, reports) = solve(&a, &b, &corrections);
+            let b: Vec<Vec<f64>> = (0..regularizations.len()).map(|c| noise(m, 5 + c as u64)).collect();
+            let (wanted, reports) = solve(&a, &b, &regularizations);
             // The weights are squares: they bound how far the units can be apart.
             for (ka, kb) in [(-400, -400), (400, 400), (0, -400), (-300, 100), (250, 0)] {
-                let units = |f: &Correction| Correction {
+                let units = |f: &Regularization| Regularization {
                     tikhonov: scale(f.tikhonov, 2 * ka),
                     smooth: scale(f.smooth, 2 * ka),
                     variation: scale(f.variation, ka + kb),
@@ -357,10 +357,10 @@ fn regularised_methods_are_the_same_in_other_units() {
                     bound_weight: scale(f.bound_weight, 2 * ka),
                     width: f.width,
                 };
-                let changed: Vec<Correction> = corrections.iter().map(units).collect();
+                let changed: Vec<Regularization> = regularizations.iter().map(units).collect();
                 let b: Vec<Vec<f64>> = b.iter().map(|b| b.iter().map(|v| scale(*v, kb)).collect()).collect();
                 let (found, others) = solve(&times(&a, scale(1.0, ka)), &b, &changed);
-                for c in 0..corrections.len() {
+                for c in 0..regularizations.len() {
                     let found: Vec<f64> = found[c].iter().map(|v| scale(*v, ka - kb)).collect();
                     let what = format!("2^{ka}, 2^{kb}: {} {}", others[c], reports[c]);
                     assert!(bits(&found) == bits(&wanted[c]), "{what}");
@@ -484,7 +484,7 @@ fn nothing_on_the_right_is_answered_at_once() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Auto).unwrap();
         let mut x = Vector::from_slice(&device, &noise::<f64>(40, 8)).unwrap();
         let b = Vector::zeros(&device, 150).unwrap();
-        let mut cgnr = common::cgnr(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
+        let mut cgnr = common::cgnr(&matrix, &[Regularization::none()], Stopping::for_precision::<f64>()).unwrap();
         let report = cgnr.solve(&b, &mut x).unwrap();
         assert!(report.converged() && report.iterations < 200, "{report}");
     }

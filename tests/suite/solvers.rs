@@ -8,7 +8,7 @@ use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Error, Format, Matrix, Method, Real, Report, Setup, Solver, Stop, Stopping, Vector,
+    Csr, Device, Error, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop, Stopping, Vector,
 };
 
 /// Parts of a result that must not differ between devices, work-groups and look intervals.
@@ -198,9 +198,9 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
                 setup = setup.with_preconditioner(which.build(device, a).unwrap());
             }
             match which {
-                "variation" => setup.corrections = vec![Correction { directional: 0.0, ..exact(17) }],
-                "direction" => setup.corrections = vec![exact(17); columns],
-                "wide direction" => setup.corrections = vec![exact(100)],
+                "variation" => setup.regularizations = vec![Regularization { directional: 0.0, ..exact(17) }],
+                "direction" => setup.regularizations = vec![exact(17); columns],
+                "wide direction" => setup.regularizations = vec![exact(100)],
                 _ => {}
             }
             let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
@@ -338,14 +338,14 @@ fn cgnr<T: Real>(
     device: &Device,
     a: &Csr<T>,
     b: &[&[T]],
-    corrections: &[Correction],
+    regularizations: &[Regularization],
     format: Format,
     stopping: &Stopping,
 ) -> (Vector<T>, Vec<Report>) {
     let matrix = Matrix::with_transpose(device, a, format).unwrap();
     let b = Vector::interleaved(device, b).unwrap();
-    let mut x = Vector::zeros(device, a.cols() * corrections.len()).unwrap();
-    let reports = common::cgnr(&matrix, corrections, stopping.clone()).unwrap().solve_many(&b, &mut x).unwrap();
+    let mut x = Vector::zeros(device, a.cols() * regularizations.len()).unwrap();
+    let reports = common::cgnr(&matrix, regularizations, stopping.clone()).unwrap().solve_many(&b, &mut x).unwrap();
     (x, reports)
 }
 
@@ -355,17 +355,18 @@ fn cgnr_everywhere<T: Real>(device: &Device) {
     let a = gallery::random::<T>(m, n, 9 * m, 3).unwrap();
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
     let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
-    let plain = Correction::none();
-    let smooth = Correction { smooth: 0.5, width, ..plain.clone() };
-    let sign = Correction { upper: 0.0, bound_weight: 2.0, ..plain.clone() };
+    let plain = Regularization::none();
+    let smooth = Regularization { smooth: 0.5, width, ..plain.clone() };
+    let sign = Regularization { upper: 0.0, bound_weight: 2.0, ..plain.clone() };
     let cases = [vec![plain.clone()], vec![smooth], vec![sign], vec![everything(width); 4]];
-    for corrections in &cases {
-        let b = &b[..corrections.len()];
+    for regularizations in &cases {
+        let b = &b[..regularizations.len()];
         for format in [Format::Csr, Format::EllpackR] {
             let stopping = Stopping { max_iterations: 40, ..Stopping::for_precision::<T>() };
-            let (x, reports) = cgnr(&reference::<T>(device), &a, b, corrections, format, &stopping);
+            let (x, reports) = cgnr(&reference::<T>(device), &a, b, regularizations, format, &stopping);
             let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
-            let (x, reports) = cgnr(device, &a, b, corrections, format, &Stopping { check_every: 5, ..stopping });
+            let (x, reports) =
+                cgnr(device, &a, b, regularizations, format, &Stopping { check_every: 5, ..stopping });
             let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
             assert_eq!(found, wanted, "{} {} {format}: {}", device.info().name, device.tuning(), reports[0]);
         }
@@ -381,23 +382,23 @@ fn cgnr_resident_or_not<T: Real>(device: &Device) {
     let stopping = Stopping { max_iterations: 30, ..Stopping::for_precision::<T>() };
     // The third column stops before the others, the fourth is done at the start.
     let mut early = vec![everything(width); 4];
-    early[2] = Correction { tikhonov: 1e3, ..Correction::none() };
+    early[2] = Regularization { tikhonov: 1e3, ..Regularization::none() };
     let zeros = vec![T::default(); m];
     let with_zeros = [b[0], b[1], b[2], &zeros[..]];
-    let plain = vec![Correction::none()];
-    for (corrections, b, format) in [
+    let plain = vec![Regularization::none()];
+    for (regularizations, b, format) in [
         (&plain, &b[..1], Format::Auto),
         (&vec![everything(width)], &b[..1], Format::Csr),
         (&early, &with_zeros[..], Format::EllpackR),
         (&vec![everything(width); 2], &b[..2], Format::Ellpack),
     ] {
-        let (x, reports) = cgnr(&reference::<T>(device), &a, b, corrections, format, &stopping);
+        let (x, reports) = cgnr(&reference::<T>(device), &a, b, regularizations, format, &stopping);
         let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
         for &groups in residencies(device, &[0, 1, 2, 5, 100_000]) {
             let device = device.with_resident_groups(groups);
             for check_every in [7, 64] {
                 let stopping = Stopping { check_every, ..stopping.clone() };
-                let (x, reports) = cgnr(&device, &a, b, corrections, format, &stopping);
+                let (x, reports) = cgnr(&device, &a, b, regularizations, format, &stopping);
                 let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
                 let name = format!("{} {} {format}: {groups} groups", device.info().name, device.tuning());
                 for (c, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
@@ -425,8 +426,8 @@ fn cgnr_is_the_same_everywhere_f64() {
     each_case::<f64>(cgnr_everywhere::<f64>);
 }
 
-/// `J` of [`Correction`], plainly.
-fn objective(a: &Csr<f64>, b: &[f64], x: &[f64], f: &Correction) -> f64 {
+/// `J` of [`Regularization`], plainly.
+fn objective(a: &Csr<f64>, b: &[f64], x: &[f64], f: &Regularization) -> f64 {
     let mut value = 0.0;
     for i in 0..a.rows() {
         let (columns, values) = a.row(i);
@@ -452,13 +453,13 @@ fn cgnr_finds_the_minimum_of_its_objective() {
     let a = gallery::random::<f64>(m, n, 9 * m, 3).unwrap();
     let b = noise::<f64>(m, 5);
     let parts = everything(width);
-    let none = Correction::none();
+    let none = Regularization::none();
     for f in [
         none.clone(),
-        Correction { tikhonov: 0.7, ..none.clone() },
-        Correction { smooth: 0.7, width, ..none.clone() },
-        Correction { variation: 0.7, epsilon: 0.1, width, ..none.clone() },
-        Correction { upper: 0.0, bound_weight: 5.0, ..none.clone() },
+        Regularization { tikhonov: 0.7, ..none.clone() },
+        Regularization { smooth: 0.7, width, ..none.clone() },
+        Regularization { variation: 0.7, epsilon: 0.1, width, ..none.clone() },
+        Regularization { upper: 0.0, bound_weight: 5.0, ..none.clone() },
         parts,
     ] {
         let stopping = Stopping { gradient_rtol: 1e-9, ..Stopping::for_precision::<f64>() };
@@ -559,7 +560,7 @@ fn nothing_to_do_is_done_at_iteration_0() {
         let report =
             Solver::new(&matrix, Method::Cg, Stopping::for_precision::<f64>()).unwrap().solve(&b, &mut x).unwrap();
         assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
-        let mut cgnr = common::cgnr(&matrix, &[Correction::none()], Stopping::for_precision::<f64>()).unwrap();
+        let mut cgnr = common::cgnr(&matrix, &[Regularization::none()], Stopping::for_precision::<f64>()).unwrap();
         let report = cgnr.solve(&b, &mut x).unwrap();
         assert_eq!((report.stop, report.iterations), (Stop::Converged, 0));
         assert!(x.to_vec().unwrap().iter().all(|v| *v == 1.0));
@@ -575,7 +576,7 @@ fn iterations_run_out() {
             let stopping = Stopping { max_iterations: allowed, ..Stopping::for_precision::<f32>() };
             let (_, report) = cg(device, &a, &b, Format::Auto, &stopping);
             assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, allowed), "{report}");
-            let (_, reports) = cgnr(device, &a, &[&b], &[Correction::none()], Format::Auto, &stopping);
+            let (_, reports) = cgnr(device, &a, &[&b], &[Regularization::none()], Format::Auto, &stopping);
             assert_eq!((reports[0].stop, reports[0].iterations), (Stop::MaxIterations, allowed));
             assert_eq!(reports[0].history.len(), allowed + 1);
         }
@@ -606,7 +607,7 @@ fn a_singular_matrix_breaks_down() {
             device,
             &a,
             &[&[2.0, 1.0]],
-            &[Correction::none()],
+            &[Regularization::none()],
             Format::Auto,
             &Stopping::for_precision::<f64>(),
         );
@@ -685,16 +686,16 @@ fn bad_input_is_refused_before_work_starts() {
         assert!(matches!(matrix.multiply(&short, &mut x), Err(Error::Shape { .. })));
         assert!(matches!(matrix.multiply_transposed(&nan, &mut x), Err(Error::Option { name: "transpose", .. })));
         assert!(matches!(
-            common::cgnr(&matrix, &[Correction::none()], stopping.clone()),
+            common::cgnr(&matrix, &[Regularization::none()], stopping.clone()),
             Err(Error::Option { name: "transpose", .. })
         ));
         let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
         assert!(matches!(Solver::<f32>::new(&wide, Method::Cg, stopping.clone()), Err(Error::Shape { .. })));
         for bad in [
-            Correction { tikhonov: f64::NAN, ..Correction::none() },
-            Correction { smooth: 1.0, width: 4, ..Correction::none() },
-            Correction { variation: 1.0, width: 3, ..Correction::none() },
-            Correction { lower: 1.0, upper: 0.0, ..Correction::none() },
+            Regularization { tikhonov: f64::NAN, ..Regularization::none() },
+            Regularization { smooth: 1.0, width: 4, ..Regularization::none() },
+            Regularization { variation: 1.0, width: 3, ..Regularization::none() },
+            Regularization { lower: 1.0, upper: 0.0, ..Regularization::none() },
         ] {
             assert!(matches!(common::cgnr(&wide, &[bad], stopping.clone()), Err(Error::Option { .. })));
         }

@@ -2,37 +2,37 @@
 
 use crate::backend::script::Edges;
 use crate::recurrence::Scalar;
-use crate::solver::regularise::{Correction, weights_of};
+use crate::solver::regularise::{Regularization, weights_of};
 use crate::solver::script::{CgnrParts, VectorId};
 
-/// Parts of a CGNR script, and what depends on the corrections of its columns.
+/// Parts of a CGNR script, and what depends on the regularizations of its columns.
 pub(crate) struct Regularised {
     pub(crate) parts: CgnrParts,
-    corrections: Vec<Correction>,
+    regularizations: Vec<Regularization>,
     /// Number, in pairs of vectors, of the answer as it was last looked at.
     pub(crate) parity: usize,
 }
 
 impl Regularised {
-    pub(crate) fn new(parts: CgnrParts, corrections: Vec<Correction>) -> Self {
-        Self { parts, corrections, parity: 0 }
+    pub(crate) fn new(parts: CgnrParts, regularizations: Vec<Regularization>) -> Self {
+        Self { parts, regularizations, parity: 0 }
     }
 
-    /// Takes other corrections, of an image that is known to be theirs.
-    pub(crate) fn set_corrections(&mut self, image: Edges, corrections: Vec<Correction>) {
-        (self.parts.image, self.corrections) = (image, corrections);
+    /// Takes other regularizations, of an image that is known to be theirs.
+    pub(crate) fn set_regularizations(&mut self, image: Edges, regularizations: Vec<Regularization>) {
+        (self.parts.image, self.regularizations) = (image, regularizations);
     }
 
     /// The scalars of column `c` in the units of a solve.
     pub(crate) fn scalars(&self, c: usize, exponents: [i32; 2]) -> impl Iterator<Item = (Scalar, f64)> {
-        let weights = weights_of(&self.corrections[c].scaled(exponents));
+        let weights = weights_of(&self.regularizations[c].scaled(exponents));
         let first = self.parts.weights.0;
         (first..).map(Scalar).zip(weights)
     }
 
     /// Tells if nothing stands beside the misfit.
     pub(crate) fn is_misfit(&self) -> bool {
-        self.corrections.iter().all(|correction| *correction == Correction::none())
+        self.regularizations.iter().all(|regularization| *regularization == Regularization::none())
     }
 
     /// The vector that holds the answer, as it was last looked at.

@@ -29,7 +29,7 @@
 //!
 //! which needs no second product. The paper evaluates `F(x, x⁺)` with the old `x` in `g⁺`; here `F(x⁺, x⁺)` is used,
 //! so that `s` is the true gradient of `J`, and `beta` is cut off at 0, which starts over with steepest descent
-//! wherever the change of `H` would spoil the direction. At a solution the two coincide, and without a correction
+//! wherever the change of `H` would spoil the direction. At a solution the two coincide, and without a regularization
 //! both are CGLS (`s⁺'s = 0`).
 //!
 //! # Launches
@@ -71,7 +71,7 @@ pub(super) const INFO: MethodInfo = MethodInfo {
     ..LEAST_SQUARES
 };
 
-/// `image` is that of the corrections.
+/// `image` is that of the regularizations.
 pub(super) fn script(draft: &mut Draft, image: Edges, kernels: CgnrKernels) -> Script {
     let [r, q] = draft.vectors(Rows);
     let next_r = if kernels.halves || kernels.resident { draft.vector(Rows) } else { VectorId::FILLER };

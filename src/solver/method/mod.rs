@@ -101,8 +101,8 @@ pub enum Method {
         /// Most iterations, 1 to 100; each takes a vector of either space.
         subspace: usize,
     },
-    /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Correction`](crate::Correction) `R` of
-    /// [`Setup::with_corrections`](crate::Setup::with_corrections), or a [`Penalty`](crate::Penalty) of the user's own.
+    /// Regularised CGNR: `min |A x - b|² / 2 + R(x)` with the [`Regularization`](crate::Regularization) `R` of
+    /// [`Setup::with_regularizations`](crate::Setup::with_regularizations), or a [`Penalty`](crate::Penalty) of the user's own.
     Cgnr,
     /// FISTA: accelerated projected gradients, `min |A x - b|² / 2 + tikhonov |x|² / 2` within bounds, which every iterate keeps.
     Fista,
@@ -231,12 +231,12 @@ impl Method {
         self.info().lowers_error
     }
 
-    /// Tells if it minimises terms beside the misfit ([`Setup::with_corrections`](crate::Setup::with_corrections)).
-    pub fn takes_corrections(&self) -> bool {
+    /// Tells if it minimises terms beside the misfit ([`Setup::with_regularizations`](crate::Setup::with_regularizations)).
+    pub fn takes_regularizations(&self) -> bool {
         self.info().bounds != Bounds::None
     }
 
-    /// Tells if it minimises the term of this name of a [`Correction`](crate::Correction).
+    /// Tells if it minimises the term of this name of a [`Regularization`](crate::Regularization).
     pub(crate) fn has_term(&self, name: &str) -> bool {
         self.info().terms.contains(&name)
     }

@@ -121,7 +121,7 @@ impl Steps {
         }
     }
 
-    /// Scalars that corrections set.
+    /// Scalars that regularizations set.
     fn weights(&self) -> Vec<(Scalar, Weight)> {
         let [_, variation, directional, across, down] = self.field;
         vec![

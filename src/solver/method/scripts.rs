@@ -23,7 +23,7 @@ pub(crate) struct Task {
     pub(crate) neighbours: Neighbours,
     /// Tells if a penalty of the user's own has a curvature, if there is one.
     pub(crate) curved: Option<bool>,
-    /// The image of CGNR's corrections, and the kernels that it has.
+    /// The image of CGNR's regularizations, and the kernels that it has.
     pub(crate) edges: Edges,
     pub(crate) kernels: CgnrKernels,
     /// Places of the rows of each subset.

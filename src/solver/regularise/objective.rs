@@ -1,7 +1,7 @@
 //! Terms that proximal methods minimise beside the misfit: the weights of each column as scalars of the script, and bounds of each pixel as
 //! vectors.
 
-use super::correction::Correction;
+use super::regularization::Regularization;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{self, scale};
 use crate::matrix::Matrix;
@@ -20,16 +20,25 @@ const POWER_STEPS: usize = 30;
 const MARGIN: f64 = 1.02;
 
 impl Terms {
-    /// Bounds of pixel `i` with a correction: those of both.
-    fn bounds_of<T: Real>(&self, correction: &Correction, pixels: Option<&[Vec<T>; 2]>, i: usize) -> [f64; 2] {
+    /// Bounds of pixel `i` with a regularization: those of both.
+    fn bounds_of<T: Real>(
+        &self,
+        regularization: &Regularization,
+        pixels: Option<&[Vec<T>; 2]>,
+        i: usize,
+    ) -> [f64; 2] {
         let own = pixels
             .map_or([f64::NEG_INFINITY, f64::INFINITY], |pixels| [0, 1].map(|which| pixels[which][i].to_f64()));
-        let [lower, upper] = [own[0].max(correction.lower), own[1].min(correction.upper)];
+        let [lower, upper] = [own[0].max(regularization.lower), own[1].min(regularization.upper)];
         [if self.free.is_some() && lower == f64::NEG_INFINITY { 0.0 } else { lower }, upper]
     }
 
     /// Fails on bounds that no number lies between, that are no numbers, or that the script does not keep.
-    fn check_bounds<T: Real>(&self, corrections: &[Correction], pixels: Option<&[Vec<T>; 2]>) -> Result<()> {
+    fn check_bounds<T: Real>(
+        &self,
+        regularizations: &[Regularization],
+        pixels: Option<&[Vec<T>; 2]>,
+    ) -> Result<()> {
         let refuse = |reason: String| Err(Error::Option { name: "bounds", reason });
         if let Some([lower, upper]) = pixels
             && let Some(pixel) = lower.iter().zip(upper).position(|(l, u)| l.partial_cmp(u).is_none())
@@ -37,9 +46,9 @@ impl Terms {
             return refuse(format!("one of pixel {pixel} is no number"));
         }
         let count = pixels.map_or(1, |pixels| pixels[0].len());
-        for correction in corrections {
+        for regularization in regularizations {
             for pixel in 0..count {
-                let bounds = self.bounds_of(correction, pixels, pixel);
+                let bounds = self.bounds_of(regularization, pixels, pixel);
                 let [lower, upper] = bounds.map(|bound| T::from_f64(bound).to_f64());
                 let some = lower <= upper && lower < f64::INFINITY && upper > f64::NEG_INFINITY;
                 if !some {
@@ -71,8 +80,8 @@ impl Neighbours {
 }
 
 impl Weight {
-    /// The value for a correction in the units of the solve, and the norm of the operator there.
-    fn of(self, correction: &Correction, neighbours: Neighbours, norm: f64) -> f64 {
+    /// The value for a regularization in the units of the solve, and the norm of the operator there.
+    fn of(self, regularization: &Regularization, neighbours: Neighbours, norm: f64) -> f64 {
         // No step is right for an operator of norm 0, and any is: its gradient is 0.
         let norm = if norm > 0.0 { norm } else { 1.0 };
         let share = if neighbours.width > 0 { 0.5 } else { 1.0 };
@@ -83,11 +92,11 @@ impl Weight {
             Self::Step => 0.0,
             Self::Square => norm * norm,
             Self::Inverse => 1.0 / norm,
-            Self::Tikhonov => correction.tikhonov,
-            Self::Variation => correction.variation,
-            Self::Directional => correction.directional,
-            Self::Across => correction.direction[0],
-            Self::Down => correction.direction[1],
+            Self::Tikhonov => regularization.tikhonov,
+            Self::Variation => regularization.variation,
+            Self::Directional => regularization.directional,
+            Self::Across => regularization.direction[0],
+            Self::Down => regularization.direction[1],
         }
     }
 }
@@ -112,7 +121,7 @@ impl Values {
 /// The terms of a script with their present values.
 pub(crate) struct Objective<T: Real> {
     pub(crate) terms: Terms,
-    corrections: Vec<Correction>,
+    regularizations: Vec<Regularization>,
     /// Bounds of each pixel, for all columns.
     pixels: Option<[Vec<T>; 2]>,
     /// Shifts that the bounds in the vectors were scaled by; none if they are to be written.
@@ -134,12 +143,12 @@ impl<T: Real> Objective<T> {
     /// Estimates the norm of `operator`, which is scaled by 2 to `exponent`.
     pub(crate) fn new(
         terms: Terms,
-        corrections: Vec<Correction>,
+        regularizations: Vec<Regularization>,
         operator: &SharedOperator<T>,
         exponent: i32,
     ) -> Result<Self> {
         let operator = operator.clone();
-        terms.check_bounds::<T>(&corrections, None)?;
+        terms.check_bounds::<T>(&regularizations, None)?;
         let (pixels, written, norm, known, inverse_sums) = (None, None, 0.0, None, None);
         let vector = |len: usize| Vector::zeros(operator.device(), len);
         let power = [vector(operator.cols())?, vector(operator.rows())?];
@@ -149,7 +158,7 @@ impl<T: Real> Objective<T> {
         let of_subsets = lengths.map(vector).collect::<Result<_>>()?;
         let mut made = Self {
             terms,
-            corrections,
+            regularizations,
             pixels,
             written,
             norm,
@@ -192,38 +201,38 @@ impl<T: Real> Objective<T> {
 
     /// The scalars of column `c`, scaled by these exponents.
     pub(crate) fn scalars(&self, c: usize, exponents: [i32; 2]) -> Vec<(Scalar, f64)> {
-        let correction = self.corrections[c].scaled(exponents);
-        let value = |weight: Weight| weight.of(&correction, self.terms.neighbours, self.norm);
+        let regularization = self.regularizations[c].scaled(exponents);
+        let value = |weight: Weight| weight.of(&regularization, self.terms.neighbours, self.norm);
         self.terms.weights.iter().map(|(scalar, weight)| (*scalar, value(*weight))).collect()
     }
 
     /// Tells if the least residual is what is wanted.
     pub(crate) fn is_misfit(&self) -> bool {
-        self.corrections.iter().all(|c| c.tikhonov == 0.0 && !c.has_neighbours())
+        self.regularizations.iter().all(|c| c.tikhonov == 0.0 && !c.has_neighbours())
     }
 
-    /// Takes other corrections.
+    /// Takes other regularizations.
     ///
     /// # Errors
     /// [`Error::Option`] for terms over neighbours that the script was not planned for.
-    pub(crate) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        let (planned, asked) = (self.terms.neighbours, Neighbours::of(&corrections));
+    pub(crate) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
+        let (planned, asked) = (self.terms.neighbours, Neighbours::of(&regularizations));
         if (asked.width != 0 && asked.width != planned.width) || (asked.directional && !planned.directional) {
             let reason = "terms over neighbours are new, or of another width: set the solver up again".into();
-            return Err(Error::Option { name: "corrections", reason });
+            return Err(Error::Option { name: "regularizations", reason });
         }
-        let bounds = |corrections: &[Correction]| -> Vec<[f64; 2]> {
-            corrections.iter().map(|correction| [correction.lower, correction.upper]).collect()
+        let bounds = |regularizations: &[Regularization]| -> Vec<[f64; 2]> {
+            regularizations.iter().map(|regularization| [regularization.lower, regularization.upper]).collect()
         };
-        if bounds(&corrections) != bounds(&self.corrections) {
-            self.terms.check_bounds(&corrections, self.pixels.as_ref())?;
+        if bounds(&regularizations) != bounds(&self.regularizations) {
+            self.terms.check_bounds(&regularizations, self.pixels.as_ref())?;
             self.written = None;
         }
-        self.corrections = corrections;
+        self.regularizations = regularizations;
         Ok(())
     }
 
-    /// Takes bounds of each pixel, which hold beside those of the corrections.
+    /// Takes bounds of each pixel, which hold beside those of the regularizations.
     ///
     /// # Errors
     /// [`Error::Shape`]; [`Error::Option`] for bounds that no number lies between.
@@ -231,7 +240,7 @@ impl<T: Real> Objective<T> {
         same_length("lower bounds of pixels", cols, lower.len())?;
         same_length("upper bounds of pixels", cols, upper.len())?;
         let pixels = [lower.to_vec(), upper.to_vec()];
-        self.terms.check_bounds(&self.corrections, Some(&pixels))?;
+        self.terms.check_bounds(&self.regularizations, Some(&pixels))?;
         self.pixels = Some(pixels);
         self.written = None;
         Ok(())
@@ -241,7 +250,7 @@ impl<T: Real> Objective<T> {
     pub(crate) fn write_inverse_sums(&mut self, vectors: &mut [Vector<T>]) -> Result<()> {
         if let (Some(InverseSums { rows, cols, .. }), Some(sums)) = (&self.terms.inverse_sums, &self.inverse_sums) {
             for (place, sums) in [rows, cols].into_iter().zip(sums) {
-                vectors[place.index()].write_columns(&vec![&sums[..]; self.corrections.len()])?;
+                vectors[place.index()].write_columns(&vec![&sums[..]; self.regularizations.len()])?;
             }
             self.inverse_sums = None;
         }
@@ -256,13 +265,13 @@ impl<T: Real> Objective<T> {
         }
         // None of them stand if the second cannot be written.
         self.written = None;
-        let columns = self.corrections.len();
+        let columns = self.regularizations.len();
         for (which, place) in self.terms.bounds.iter().enumerate() {
             let held = &mut vectors[place.index()];
             let bound = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
-                let correction = &self.corrections[c];
-                let value = self.terms.bounds_of(correction, self.pixels.as_ref(), i)[which];
+                let regularization = &self.regularizations[c];
+                let value = self.terms.bounds_of(regularization, self.pixels.as_ref(), i)[which];
                 T::from_f64(scale(value, shifts[c]))
             };
             held.write(&(0..held.len()).map(bound).collect::<Vec<T>>())?;
@@ -271,7 +280,7 @@ impl<T: Real> Objective<T> {
             let held = &mut vectors[free.index()];
             let is_free = |at: usize| {
                 let (i, c) = (at / columns, at % columns);
-                let bounds = self.terms.bounds_of(&self.corrections[c], self.pixels.as_ref(), i);
+                let bounds = self.terms.bounds_of(&self.regularizations[c], self.pixels.as_ref(), i);
                 let [lower, upper] = bounds.map(|bound| T::from_f64(bound).to_f64());
                 T::from_f64(if lower < upper { 1.0 } else { 0.0 })
             };

@@ -11,7 +11,7 @@ use crate::vector::Vector;
 ///
 /// A user implements the gradient `F(x, x)`, and the curvature `F(x, v) = H(x) v` if there is one that is linear in `v`, with operations
 /// of [`Vector`], [`Matrix`](crate::Matrix), [`Pointwise`](crate::Pointwise) and other operators, all on one device. Nothing in it
-/// needs to wait for the device. [`Correction`](crate::Correction) has penalties of the library, which are fused with the iterations.
+/// needs to wait for the device. [`Regularization`](crate::Regularization) has penalties of the library, which are fused with the iterations.
 ///
 /// ```
 /// use residuum::{Device, Format, Matrix, Method, Penalty, Pointwise, Result, Setup, Solver, Stopping, Vector, sparse::Csr};
@@ -90,9 +90,9 @@ pub(crate) fn lock<P: ?Sized>(penalty: &Mutex<P>) -> MutexGuard<'_, P> {
     penalty.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The refusal of corrections beside a penalty.
+/// The refusal of regularizations beside a penalty.
 pub(crate) fn in_place_of_corrections() -> Error {
-    Error::Option { name: "penalty", reason: "it takes the place of corrections".into() }
+    Error::Option { name: "penalty", reason: "it takes the place of regularizations".into() }
 }
 
 /// A penalty in the units of a solve.

@@ -5,11 +5,11 @@ use std::fmt::Display;
 use crate::error::Error;
 use crate::solver::method::Method;
 
-/// The refusal of corrections by `method`.
+/// The refusal of regularizations by `method`.
 pub(crate) fn no_corrections(method: impl Display) -> Error {
     Error::Option {
-        name: "corrections",
-        reason: format!("{method} takes none; {} do", Method::names(Method::takes_corrections)),
+        name: "regularizations",
+        reason: format!("{method} takes none; {} do", Method::names(Method::takes_regularizations)),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::number::{Real, Sum};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::solver::engine::{Engine, Inputs, Status};
-use crate::solver::regularise::{Correction, Values};
+use crate::solver::regularise::{Regularization, Values};
 use crate::solver::stopping::{Limits, Stopping};
 use crate::solver::weight::ChosenWeight;
 use crate::sparse::gallery::Random;
@@ -92,8 +92,8 @@ impl<T: Real> Runner<T> {
         self.engine.set_reference(reference)
     }
 
-    pub(crate) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
-        self.engine.set_corrections(corrections)
+    pub(crate) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
+        self.engine.set_regularizations(regularizations)
     }
 
     pub(crate) fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {

@@ -43,7 +43,7 @@ pub(crate) struct Script {
     pub(crate) least_squares: bool,
     /// The reference point of a damped problem, which the user may set.
     pub(crate) reference: Option<VectorId>,
-    /// Terms that depend on corrections.
+    /// Terms that depend on regularizations.
     pub(crate) terms: Option<Terms>,
     /// The weight of damping is chosen while it runs.
     pub(crate) damping: Option<Damping>,

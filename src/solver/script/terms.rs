@@ -1,9 +1,9 @@
-//! Parts of a script that depend on the corrections of the columns.
+//! Parts of a script that depend on the regularizations of the columns.
 
 use super::vectors::VectorId;
 use crate::recurrence::Scalar;
 
-/// A scalar that depends on the correction of its column and on `|A|`.
+/// A scalar that depends on the regularization of its column and on `|A|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Weight {
     /// `tau` for a `sigma` of 1, by `tau (sigma |A|² + step |D|²) = 1` with half of it for each term, or all of it without neighbours.
@@ -23,7 +23,7 @@ pub(crate) enum Weight {
     Down,
 }
 
-/// Part of a script that depends on corrections.
+/// Part of a script that depends on regularizations.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) weights: Vec<(Scalar, Weight)>,

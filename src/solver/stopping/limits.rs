@@ -21,7 +21,7 @@ pub(crate) struct Scales {
     pub(crate) rhs: f64,
     /// `|A|`, 0 if it is not known.
     pub(crate) norm: f64,
-    /// `|A|` with the damping or the weights of the corrections.
+    /// `|A|` with the damping or the weights of the regularizations.
     pub(crate) stacked: f64,
     /// True if the start is 0.
     pub(crate) from_zero: bool,

@@ -48,7 +48,7 @@ pub struct Stopping {
     /// an `rtol` of 0 it counts alone. From `x_0 = 0` it is an `rtol`. 0 switches this off.
     pub residual_reduction: f64,
     /// Least squares are also done when the gradient is small: `|s| <= gradient_rtol |A|_F |r|`, where `s` is
-    /// `A'r` less the correction's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x` (for this
+    /// `A'r` less the regularization's gradient (methods that keep bounds have measures of their own, see their pages) and `r = b - A x` (for this
     /// test LSQR and LSMR stack it with `damp (x_ref - x)`): the `atol` of SciPy's `lsqr` and `lsmr`. A gradient at the
     /// level of rounding, `4 eps |A|_F (min(|A|_F |x|, 16 (|b| + |r|)) + |b|)`, is small enough too, if starting over no longer halves it and
     /// `|s| <= sqrt(eps) |A|_F |r|` tells that the residual is not rounding itself. MINRES takes no more than the machine

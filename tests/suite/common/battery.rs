@@ -1,11 +1,11 @@
-//! Matrices, problems and corrections that several suites run over: the device comparison, the golden file.
+//! Matrices, problems and regularizations that several suites run over: the device comparison, the golden file.
 
 use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Subsets};
 use residuum::sparse::gallery;
 use residuum::{
-    Correction, Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Report, Setup, Solver, Stop, Stopping,
-    Storage, Transposed, Vector,
+    Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Regularization, Report, Setup, Solver, Stop,
+    Stopping, Storage, Transposed, Vector,
 };
 
 use super::{bits, noise, overlapping};
@@ -67,7 +67,7 @@ impl<T: Real> Problem<T> {
             setup.preconditioner = Some(if self.as_matrix { (&as_matrix).into() } else { diagonal.into() });
         }
         if let Some(lower) = self.lower {
-            setup.corrections = vec![Correction { lower, ..Correction::none() }; b.len()];
+            setup.regularizations = vec![Regularization { lower, ..Regularization::none() }; b.len()];
         }
         let mut solver = Solver::with(a, setup).unwrap();
         if let Some(reference) = &self.reference {
@@ -249,9 +249,9 @@ pub(crate) fn scanners() -> Vec<(Scanner, Grid)> {
         .to_vec()
 }
 
-/// A correction with everything in it, for an image of `width`.
-pub(crate) fn everything(width: usize) -> Correction {
-    Correction {
+/// A regularization with everything in it, for an image of `width`.
+pub(crate) fn everything(width: usize) -> Regularization {
+    Regularization {
         tikhonov: 0.01,
         smooth: 0.05,
         variation: 0.2,
@@ -260,13 +260,13 @@ pub(crate) fn everything(width: usize) -> Correction {
         upper: 0.4,
         bound_weight: 3.0,
         width,
-        ..Correction::none()
+        ..Regularization::none()
     }
 }
 
-/// A correction with everything that PDHG minimises, for an image of `width`.
-pub(crate) fn everything_exact(width: usize) -> Correction {
-    Correction {
+/// A regularization with everything that PDHG minimises, for an image of `width`.
+pub(crate) fn everything_exact(width: usize) -> Regularization {
+    Regularization {
         tikhonov: 0.01,
         variation: 0.2,
         directional: 0.1,
@@ -274,6 +274,6 @@ pub(crate) fn everything_exact(width: usize) -> Correction {
         lower: -0.2,
         upper: 0.4,
         width,
-        ..Correction::none()
+        ..Regularization::none()
     }
 }

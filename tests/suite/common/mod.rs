@@ -12,7 +12,7 @@ use std::process::Output;
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Correction, Csr, Device, Method, Precision, Real, Result, Setup, Solver, Stopping, Vector,
+    Accumulation, Csr, Device, Method, Precision, Real, Regularization, Result, Setup, Solver, Stopping, Vector,
 };
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
@@ -44,14 +44,14 @@ pub(crate) fn devices() -> Vec<Device> {
     devices
 }
 
-/// Regularised CGNR with a column for each correction.
+/// Regularised CGNR with a column for each regularization.
 pub(crate) fn cgnr<T: Real>(
     operator: impl Into<SharedOperator<T>>,
-    corrections: &[Correction],
+    regularizations: &[Regularization],
     stopping: Stopping,
 ) -> Result<Solver<T>> {
-    let setup = Setup::new(Method::Cgnr, stopping).with_columns(corrections.len());
-    Solver::with(operator, setup.with_corrections(corrections))
+    let setup = Setup::new(Method::Cgnr, stopping).with_columns(regularizations.len());
+    Solver::with(operator, setup.with_regularizations(regularizations))
 }
 
 /// An operator that hides what it is made of: what a user's own looks like to a solver.

@@ -11,7 +11,7 @@ use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
-use crate::solver::regularise::{Correction, edges_of};
+use crate::solver::regularise::{Regularization, edges_of};
 use crate::solver::script::{CgnrParts, Operand, Space, VectorId};
 use crate::vector::Vector;
 
@@ -19,17 +19,17 @@ use crate::vector::Vector;
 type Taken<'v, T> = ([[&'v mut Vector<T>; 2]; 4], &'v mut Vector<T>, &'v mut Vector<T>);
 
 impl<T: Real> Engine<T> {
-    /// Takes other corrections.
-    pub(super) fn set_weights(&mut self, corrections: Vec<Correction>) -> Result<()> {
+    /// Takes other regularizations.
+    pub(super) fn set_weights(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
         let (columns, cols) = (self.columns, self.length(Space::Cols));
         let Some(regularised) = &mut self.regularised else { return Ok(()) };
-        let image = edges_of(&corrections, cols)?;
+        let image = edges_of(&regularizations, cols)?;
         if image.edges == 2 && regularised.parts.phi == VectorId::SECOND_FILLER {
             // Other calls name fillers too, which keep their one element.
             self.vectors.push(Vector::zeros(self.spare.device(), cols * columns)?);
             regularised.parts.phi = VectorId::of_index(self.vectors.len() - 1);
         }
-        regularised.set_corrections(image, corrections);
+        regularised.set_regularizations(image, regularizations);
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::solver::engine::operands::{DiagonalCopy, Operators, factors};
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
 use crate::solver::engine::residence::Residence;
-use crate::solver::regularise::{Correction, Objective, Penalised};
+use crate::solver::regularise::{Objective, Penalised, Regularization};
 use crate::solver::script::{
     Call, Damping, Draft, Fused, Launch, OfPenalty, Operand, OverPixels, Preconditioning, Script, Space, VectorId,
     X,
@@ -84,21 +84,21 @@ enum Resident<T: Real> {
     Cgnr,
 }
 
-/// Allocates what `script` needs to solve for as many right-hand sides at once as there are corrections.
+/// Allocates what `script` needs to solve for as many right-hand sides at once as there are regularizations.
 pub(crate) fn set_up<T: Real>(
     operators: &Operators<'_, T>,
-    corrections: Vec<Correction>,
+    regularizations: Vec<Regularization>,
     weight: Option<(WeightRule, Least)>,
     plan: Draft,
     mut script: Script,
     preconditioning: Preconditioning,
 ) -> Result<Engine<T>> {
-    let (columns, terms) = (corrections.len(), script.terms.take());
+    let (columns, terms) = (regularizations.len(), script.terms.take());
     let parts = script.cgnr;
     let mut engine = Engine::new(operators, columns, plan, script, preconditioning)?;
-    engine.regularised = parts.map(|parts| Regularised::new(parts, corrections.clone()));
+    engine.regularised = parts.map(|parts| Regularised::new(parts, regularizations.clone()));
     if let Some(terms) = terms {
-        engine.objective = Some(Objective::new(terms, corrections, operators.a, operators.exponents[0])?);
+        engine.objective = Some(Objective::new(terms, regularizations, operators.a, operators.exponents[0])?);
     }
     engine.weighing = weight.map(|weight| Weighing::new(weight, operators.a.rows(), columns));
     Ok(engine)

@@ -13,7 +13,7 @@ use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMI
 use crate::solver::engine::inputs::{Inputs, Status};
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
-use crate::solver::regularise::{Correction, Values, no_bounds, no_corrections};
+use crate::solver::regularise::{Regularization, Values, no_bounds, no_corrections};
 use crate::solver::script::{Call, Launch, Residual, Space, StepLimit, X};
 use crate::solver::stopping::Limits;
 use crate::solver::weight::ChosenWeight;
@@ -145,11 +145,11 @@ impl<T: Real> Engine<T> {
         }
     }
 
-    /// Sets the correction of every column.
-    pub(crate) fn set_corrections(&mut self, corrections: Vec<Correction>) -> Result<()> {
+    /// Sets the regularization of every column.
+    pub(crate) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
         match &mut self.objective {
-            Some(objective) => objective.set_corrections(corrections),
-            None if self.regularised.is_some() => self.set_weights(corrections),
+            Some(objective) => objective.set_regularizations(regularizations),
+            None if self.regularised.is_some() => self.set_weights(regularizations),
             None => Err(no_corrections("this method")),
         }
     }

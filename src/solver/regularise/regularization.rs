@@ -1,4 +1,4 @@
-//! The correction term of regularised least squares.
+//! Regularization: the correction term of regularised least squares.
 
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
@@ -23,7 +23,7 @@ use crate::solver::script::Neighbours;
 /// | [`Method::Mrnsd`], [`Method::Nnfcgls`] | none | likewise, from below: 0 without a `lower`; an `upper` must be the `lower` |
 /// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]
-pub struct Correction {
+pub struct Regularization {
     /// Weight of `|x|²`.
     pub tikhonov: f64,
     /// Weight of the squared first differences.
@@ -46,8 +46,8 @@ pub struct Correction {
     pub width: usize,
 }
 
-impl Correction {
-    /// No correction: plain CGNR.
+impl Regularization {
+    /// No regularization: plain CGNR.
     pub fn none() -> Self {
         Self {
             tikhonov: 0.0,
@@ -90,7 +90,7 @@ impl Correction {
         self.tikhonov + 8.0 * edges + self.bound_weight
     }
 
-    /// The correction of the system multiplied by `2^m`, its right-hand side by `2^k`: the same one, in other units.
+    /// The regularization of the system multiplied by `2^m`, its right-hand side by `2^k`: the same one, in other units.
     pub(crate) fn scaled(&self, [k, m]: [i32; 2]) -> Self {
         Self {
             tikhonov: scale(self.tikhonov, 2 * m),
@@ -159,20 +159,20 @@ impl Correction {
 }
 
 impl Neighbours {
-    /// Terms that some of `corrections` have.
-    pub(crate) fn of(corrections: &[Correction]) -> Self {
-        let width = corrections.iter().filter(|c| c.has_neighbours()).map(|c| c.width).max();
-        Self { width: width.unwrap_or(0), directional: corrections.iter().any(|c| c.directional > 0.0) }
+    /// Terms that some of `regularizations` have.
+    pub(crate) fn of(regularizations: &[Regularization]) -> Self {
+        let width = regularizations.iter().filter(|c| c.has_neighbours()).map(|c| c.width).max();
+        Self { width: width.unwrap_or(0), directional: regularizations.iter().any(|c| c.directional > 0.0) }
     }
 }
 
 /// Fails if those that `count` are for images of another width.
 pub(crate) fn check_widths(
-    corrections: &[Correction],
+    regularizations: &[Regularization],
     width: usize,
-    count: impl Fn(&Correction) -> bool,
+    count: impl Fn(&Regularization) -> bool,
 ) -> Result<()> {
-    match corrections.iter().find(|correction| count(correction) && correction.width != width) {
+    match regularizations.iter().find(|regularization| count(regularization) && regularization.width != width) {
         None => Ok(()),
         Some(other) => {
             let reason = format!("{} and {width} differ between right-hand sides", other.width);
@@ -181,7 +181,7 @@ pub(crate) fn check_widths(
     }
 }
 
-/// The root of the largest weight: what a correction adds to the norm of the operator.
-pub(crate) fn damp(method: Method, corrections: &[Correction]) -> f64 {
-    corrections.iter().map(|correction| correction.weight(method)).fold(0.0, f64::max).sqrt()
+/// The root of the largest weight: what a regularization adds to the norm of the operator.
+pub(crate) fn damp(method: Method, regularizations: &[Regularization]) -> f64 {
+    regularizations.iter().map(|regularization| regularization.weight(method)).fold(0.0, f64::max).sqrt()
 }
