@@ -5,9 +5,9 @@ use common::say;
 use std::process::ExitCode;
 
 use clap::Parser;
-use residuum::sparse::{Csr, gallery};
+use residuum::sparse::gallery;
 use residuum::{
-    Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Report, Result, Setup, Solver, Stop,
+    Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Report, Result, Setup, Solver, Stop,
     Stopping, Vector,
 };
 use serde_json::json;

@@ -85,6 +85,7 @@ pub use solver::{
     Answer, ChosenWeight, Method, NullSpace, Observer, Penalty, Progress, Regularization, Report, RuleCurve,
     RulePoint, Setup, SharedPenalty, Solver, Stop, StopRule, Stopping, Times, WeightPoint, WeightRule, WeightStop,
 };
-pub use sparse::{AsCsr, Csr, Format, Offsets, Packing};
-pub use tuning::Tuning;
+pub use sparse::csr::Csr;
+pub use sparse::formats::{Format, Offsets, Packing};
+pub use sparse::interop::AsCsr;
 pub use vector::{Reduction, Vector};

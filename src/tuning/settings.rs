@@ -91,7 +91,7 @@ pub struct Case {
     pub size: SizeClass,
 }
 
-/// Launch parameters that were set; those that were not follow the rules of [`Tuning`](crate::Tuning).
+/// Launch parameters that were set; those that were not follow the rules of [`Tuning`](super::Tuning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {

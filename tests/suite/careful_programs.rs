@@ -4,10 +4,10 @@
 use std::process::{Output, Stdio};
 
 use crate::common::{self, program, refused, run, words};
-use residuum::Precision;
 use residuum::imaging::{Beam, Noise, Phantom, Scanner};
 use residuum::io::{matrix_market, npy, npz};
-use residuum::sparse::{Csr, gallery};
+use residuum::sparse::gallery;
+use residuum::{Csr, Precision};
 use serde_json::Value;
 
 fn json(output: &Output) -> Value {
