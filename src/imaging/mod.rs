@@ -25,8 +25,9 @@
 //!   x = (j - (n - 1) / 2) h,   y = ((n - 1) / 2 - i) h
 //! ```
 //!
-//! At angle `t`, anticlockwise, the detector runs along `e` and rays along `v`. A fan's source stands at `-source_origin v`, its
-//! detector at the distance `source_detector` from the source.
+//! Angles grow anticlockwise. In the view at angle `t` the detector runs along `e`, and parallel rays run along `v`. The source of a fan is
+//! at `-source_origin v`. Its detector crosses the line from the source through the origin at the distance `source_detector` from
+//! the source.
 //!
 //! ```text
 //!                 ____________             e = (cos t, sin t)
@@ -38,13 +39,16 @@
 //!                |  source                 at t = 0 the source is below, pixel 0 sees the left edge
 //! ```
 //!
-//! A curved detector ([`Beam::Curved`]) lies on the circle about the source through the middle of that flat one: pixel `k` at the angle
-//! `(k - (m - 1) / 2 + offset) pitch / source_detector` to the middle ray, on the side of `e`.
+//! A flat detector of a fan ([`Beam::Fan`]) has its pixel `k` at `(k - (m - 1) / 2 + offset) pitch` from that crossing, along `e`. A curved
+//! one ([`Beam::Curved`]) lies on the circle of radius `source_detector` about the source. Its pixel `k` is that far from the crossing
+//! along the circle: its ray makes the angle `(k - (m - 1) / 2 + offset) pitch / source_detector` with the line through the origin.
+//! [`Vectors`] describe each view by numbers of its own.
 //!
 //! # Line integrals
 //!
-//! Rays are integrated by Joseph's method: one step per row or column of the image, whichever the ray crosses faster, with linear
-//! interpolation between the two nearest pixels. The adjoint is the transposed matrix, exactly.
+//! Rays are integrated by Joseph's method. A ray nearer to the vertical takes one step for each row of the image, another one for each
+//! column. A step interpolates linearly between the two nearest pixels. The product with the adjoint is that with the transposed
+//! matrix: it has the same entries, to the bit.
 //!
 //! Source: P. M. Joseph, "An improved algorithm for reprojecting rays through pixel images", IEEE Trans. Med. Imaging 1(3), 1982.
 

@@ -1,4 +1,4 @@
-//! Views whose source and detector are named one by one, by vectors.
+//! Scanners described by vectors: six numbers for each view, instead of an angle.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,27 +7,30 @@ use super::pose::{Pose, length};
 use crate::error::{Error, Result};
 use crate::io;
 
-/// Numbers of a view.
+/// Count of the numbers that describe a view.
 const NUMBERS: usize = 6;
 
-/// Source and detector of each view, by six numbers: any path of the source, shifted or tilted detectors, calibrated scanners.
+/// A scanner described view by view: six numbers tell where the rays of a view come from, and where its detector lies.
 ///
-/// The numbers are those of ASTRA's `fanflat_vec` and `parallel_vec`, in the plane of the slice (`x` to the right, `y` up):
+/// So the source may move along any path. The detector may be shifted or tilted from view to view, as a calibration has measured it.
+/// The numbers are those of ASTRA's `fanflat_vec` and `parallel_vec`. They are three pairs `(x, y)` in the plane of the slice, in one
+/// unit of length, with `x` to the right and `y` up:
 ///
-/// | numbers | rays from a point | parallel rays |
+/// | numbers | rays from a point ([`Vectors::from_sources`]) | parallel rays ([`Vectors::from_directions`]) |
 /// |---|---|---|
-/// | 1, 2 | the source | direction of the rays, either way |
-/// | 3, 4 | middle of the detector | the same |
-/// | 5, 6 | step from the first pixel to the second | the same |
+/// | 1, 2 | the source | direction of the rays; its sign and length do not matter |
+/// | 3, 4 | middle of the detector | middle of the detector |
+/// | 5, 6 | step from the first pixel's centre to the second's | step from the first pixel's centre to the second's |
 ///
-/// The angle of a view follows from these: with `t` of [`imaging`](crate::imaging#coordinates), the step runs along `(cos t, sin t)` for
-/// parallel rays, and the middle ray along `(-sin t, cos t)` for others.
+/// [`Scanner::angles`](super::Scanner::angles) follow from the numbers. The angle `t` of a view with parallel rays is the one at which the
+/// step runs along `(cos t, sin t)`. With rays from a point, the line from the source to the middle of the detector runs along
+/// `(-sin t, cos t)`. Angles serve the choice of views and words about the scan; rays are made from the numbers alone.
 ///
 /// ```
 /// use residuum::imaging::{Grid, Noise, Phantom, Scanner, System, Vectors};
 /// use residuum::{Device, Format};
 ///
-/// // A source on an ellipse, and a detector across from it.
+/// // 63 views by a source on an ellipse, and a detector of 64 pixels of width 0.1 on the other side of the object.
 /// let view = |k: u32| {
 ///     let (sin, cos) = (f64::from(k) * 0.1).sin_cos();
 ///     [4.0 * sin, -5.0 * cos, -2.0 * sin, 2.0 * cos, 0.1 * cos, 0.1 * sin]

@@ -1,25 +1,30 @@
-//! Rays through a square image as kernels trace them: a matrix that is never stored, by Joseph's method.
+//! Rays through a square image, in the form that kernels trace. They stand for the matrix `A` of a scan, which is never stored. Its
+//! entries are those of Joseph's method.
 //!
-//! A ray is steep or flat; the lines it is followed along are the rows of the image or its columns. On line `k` a ray stands at the
-//! place `start + k slope`, in fixed point with 32 binary places: it meets the pixels `low` and `low + 1` of the line, with the
-//! shares `1 - f` and `f` of its weight, for `low` and `f` the whole and the fraction of the place.
+//! A ray is steep or flat. A steep ray crosses the rows of the image one after another, a flat one its columns; these are its lines.
+//! Where a ray crosses line `k`, its place along the line is `start + k slope`, a fixed-point number with 32 binary places. `low` is the
+//! whole part of the place, `f` its fraction. The ray meets the pixels `low` and `low + 1` of the line. Their entries in the matrix are
+//! `(1 - f) w` and `f w`; the weight `w` is the length of the ray between two lines.
 //!
 //! # Sums
 //!
-//! `A x` adds up the lines of a ray in blocks of [`BLOCK`], which begin at multiples of [`BLOCK`]. A slab of the image that begins
-//! at such a line has the same blocks. Lines of a block are added in `T`: `x[low]`, and apart from it `f (x[low + 1] - x[low])`.
-//! Blocks are added in the wide sum.
+//! `T` is the precision of the vectors. The wide sum is `f64`, or a pair of `f32` (docs/numerics.md).
 //!
-//! `A'y` adds up a sheet of angles in `T`: angle by angle, and the rays of an angle by classes. Class `c` of `K` holds the rays
-//! `c, c + K, ...`; `K` is so large that no two of them have the same `low` on a line. Each pixel has two sums: of the rays whose
-//! `low` it is, and of those whose `low` is its left neighbour. So all of a class can be added at once, in any order. At the end
-//! of a sheet the two are added. The sheets are added in the wide sum.
+//! A product `A x` forms one sum for each ray. Lines 0 to 7 of the image are a block ([`BLOCK`]), lines 8 to 15 the next. A block has
+//! two sums in `T`: of `x[low]`, and of `f (x[low + 1] - x[low])`. At its end they are added to each other in `T`, and the result to the wide sum. If a large image is cut into
+//! slabs at such lines, a slab has the blocks of the whole image.
+//!
+//! A product `A'y` forms one sum for each pixel. Up to 32 angles are a sheet; a sheet is summed in `T`, angle by angle. Rays
+//! `c, c + K, c + 2 K, ...` of an angle are class `c`, and classes follow each other. `K` is so large that the rays of a class have
+//! different `low` on every line. Each pixel has two sums: one of the rays whose `low` it is, one of the rays whose `low + 1` it is.
+//! Therefore no two rays of a class add to the same sum, and the rays of a class may be taken in any order. At the end of a sheet the two
+//! sums of a pixel are added to each other, and then to the wide sum.
 
 use crate::number::Real;
 use crate::threads;
 use crate::tuning::RAYS_AT_ONCE;
 
-/// Lines of a block, `BLOCK` of `cl/ray_trace.cl`.
+/// Number of lines of a block.
 pub(crate) const BLOCK: usize = 8;
 /// Words of a ray: start and slope, the low word first.
 pub(crate) const RAY_WORDS: usize = 4;
