@@ -12,7 +12,7 @@ const NUMBERS: usize = 6;
 
 /// A scanner described view by view: six numbers tell where the rays of a view come from, and where its detector lies.
 ///
-/// So the source may move along any path. The detector may be shifted or tilted from view to view, as a calibration has measured it.
+/// The source may move along any path. The detector may be shifted or tilted from view to view, as a calibration has measured it.
 /// The numbers are those of ASTRA's `fanflat_vec` and `parallel_vec`. They are three pairs `(x, y)` in the plane of the slice, in one
 /// unit of length, with `x` to the right and `y` up:
 ///
