@@ -17,7 +17,7 @@ use common::{Precision, Written, device_json, interrupt, merged, option, say, sh
 use options::Options;
 use problem::{Course, Problem, TURNED, from_matrix, from_scan};
 use residuum::imaging::{
-    BadPixel, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
+    BadPixel, Beam, Doubt, Filter, Image, Quality, Reconstruction, Reconstructor, Scanner, Segmentation, Window,
 };
 use residuum::io::{self, npy};
 use residuum::operator::LinearOperator;
@@ -342,8 +342,9 @@ fn write_cuts(path: &Path, cuts: &[Segmentation]) -> Result<()> {
 /// The scanner as the solve takes it, cropped and binned.
 fn geometry(scanner: &Scanner) -> Value {
     let distances = scanner.beam.distances();
+    let vectors = if let Beam::Vectors(vectors) = &scanner.beam { Some(vectors.rows()) } else { None };
     json!({
-        "beam": scanner.beam.to_string(), "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
+        "vectors": vectors, "beam": scanner.beam.to_string(), "source_origin": distances.map(|d| d[0]), "source_detector": distances.map(|d| d[1]),
         "pixels": scanner.pixels, "pitch": scanner.pitch, "offset": scanner.offset, "angles": scanner.angles,
     })
 }

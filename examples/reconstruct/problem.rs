@@ -348,6 +348,8 @@ pub(crate) fn from_scan<T: Real>(options: &Options, named: Option<Device>) -> Re
     // Saved for the readings of the file: the same flip makes the same scan of them again.
     let scanner = scans[0].scanner.clone();
     let axis = (flipped_place(options, scanner.pixels, axis.0), axis.1);
+    // Views by vectors see it at places of their own.
+    let scans_have_axis = !matches!(scanner.beam, Beam::Vectors(_));
     let geometry = Geometry::of(&options.flip.map_or(scanner.clone(), |flip| scanner.flipped(flip)));
     let mut scans = scans.into_iter().map(|scan| prepared(options, scan)).collect::<Result<Vec<Scan>>>()?;
     let wider = options.field.is_none() && scans.iter().any(Scan::is_seen_once);
@@ -398,7 +400,7 @@ pub(crate) fn from_scan<T: Real>(options: &Options, named: Option<Device>) -> Re
         rest,
         support,
         reference,
-        axis: Some(axis),
+        axis: scans_have_axis.then_some(axis),
         angles: Some(Course::of(scanner, assumed)),
         geometry: Some(geometry),
         repaired,

@@ -9,12 +9,12 @@ use super::precond::{block_jacobi, elimination, factor_sweep, parts, polynomial,
 use super::script;
 #[cfg(all(test, feature = "imaging"))]
 use super::tomography::fbp;
-#[cfg(any(feature = "tuner", all(test, feature = "imaging")))]
+#[cfg(feature = "imaging")]
 use super::tomography::rays;
 use crate::error::Result;
 use crate::ocl::{File, checksum};
 
-/// Files of the groups that every build has.
+/// Files of the groups that every build has, and those of traced rays.
 const FILES: &[&[&File]] = &[
     vector::FILES,
     pointwise::FILES,
@@ -32,6 +32,9 @@ const FILES: &[&[&File]] = &[
     script::FILES,
     script::cg::FILES,
     script::cgnr::FILES,
+    // Faults that spot checks find in them are kept too.
+    #[cfg(feature = "imaging")]
+    rays::FILES,
 ];
 
 /// Files of groups that features bring.
@@ -39,17 +42,15 @@ const FILES: &[&[&File]] = &[
 const OF_FEATURES: &[&[&File]] = &[
     #[cfg(feature = "imaging")]
     fbp::FILES,
-    #[cfg(feature = "imaging")]
-    rays::FILES,
     #[cfg(feature = "simulation")]
     flow::FILES,
     #[cfg(feature = "fem")]
     elements::FILES,
 ];
 
-/// Groups whose launches are tuned, of those that features bring.
+/// Groups whose launches are tuned, beside those of every build with `imaging`.
 #[cfg(feature = "tuner")]
-const TUNED: &[&[&File]] = &[rays::FILES, elements::FILES];
+const TUNED: &[&[&File]] = &[elements::FILES];
 
 /// Every file of kernels.
 #[cfg(test)]
@@ -57,8 +58,7 @@ pub(crate) fn kernel_files() -> impl Iterator<Item = &'static File> {
     FILES.iter().chain(OF_FEATURES).copied().flatten().copied()
 }
 
-/// Checksum of the kernels as they would be built, for faults that were found with them. Those of features are left out, so that
-/// builds with other features agree.
+/// Checksum of the kernels whose results are compared with the host's, as they would be built: for faults that were found with them.
 ///
 /// # Errors
 /// [`Error::File`](crate::Error::File) if `RESIDUUM_CL_DIR` names a folder without them.

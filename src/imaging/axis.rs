@@ -92,8 +92,9 @@ impl Scan {
     /// A copy whose rotation axis is seen at this place on the detector, in pixels from the middle of the first one.
     ///
     /// # Errors
-    /// [`Error::Option`] if the place is no number.
+    /// [`Error::Option`] if the place is no number, and for views by vectors, which see the axis at places of their own.
     pub fn with_axis(self, place: f64) -> Result<Self> {
+        self.scanner.check_regular("axis")?;
         if !place.is_finite() {
             return Err(Error::Option { name: "axis", reason: format!("{place} is no place on the detector") });
         }

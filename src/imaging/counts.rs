@@ -94,14 +94,16 @@ impl Counts {
 
     /// Scans of all slices: `-log((I - D) / (F - D))` of counts `I`, flat field `F` and dark field `D`. Readings without a logarithm (bad pixels,
     /// see [`BadPixels`], and rays that nothing comes through) are interpolated linearly between their neighbours on the detector. Angles of
-    /// `geometry` count only if these counts have none.
+    /// `geometry` count only if these counts have none; views by vectors count in any case.
     ///
     /// # Errors
     /// [`Error::Format`] for a projection without a single reading; [`Error::Option`] named `theta` for an arc that is divided although projections are
     /// missing; as [`Geometry::scanner`] and [`Scan::new`].
     pub fn integrals(&self, geometry: &Geometry) -> Result<Integrals> {
         let [projections, slices, pixels] = self.shape;
-        if let (Some(gap), None, Angles::Arc(_)) = (&self.gap, &self.angles, &geometry.angles) {
+        if let (Some(gap), None, Angles::Arc(_) | Angles::ArcFrom { .. }) =
+            (&self.gap, &self.angles, &geometry.angles)
+        {
             let reason =
                 format!("{gap}: angles that divide an arc evenly would be wrong; name the angle of each picture");
             return Err(Error::Option { name: "theta", reason });

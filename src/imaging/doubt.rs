@@ -108,7 +108,10 @@ pub(super) fn of_scan<T: Real>(
 ) -> Vec<Doubt> {
     let mut doubts = Vec::new();
     let edges = Edges::of(scanner, readings);
-    let sides = [scanner.axis() + 0.5, scanner.pixels as f64 - 0.5 - scanner.axis()];
+    // Views by vectors have no common axis: the middle of the detector counts.
+    let axis =
+        if scanner.check_regular("axis").is_ok() { scanner.axis() } else { 0.5 * (scanner.pixels as f64 - 1.0) };
+    let sides = [axis + 0.5, scanner.pixels as f64 - 0.5 - axis];
     let longer = sides[0].max(sides[1]);
     let distance = -sides[0].min(sides[1]) * scanner.pitch_at_origin();
     if distance > 0.0 {

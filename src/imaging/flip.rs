@@ -59,6 +59,8 @@ impl std::str::FromStr for Flip {
 
 impl Scanner {
     /// The scanner of flipped readings. The axis is seen by the same pixel as before, which has another number if pixels are reversed.
+    /// Vectors ([`Beam::Vectors`]) describe the detector as it is: [`Flip::Pixels`] leaves them, because the readings alone are
+    /// reversed; [`Flip::Angles`] mirrors them at the vertical axis and reverses their steps.
     pub fn flipped(self, flip: Flip) -> Self {
         let offset = if flip.reverses_pixels() { -self.offset } else { self.offset };
         let turns = flip != Flip::Pixels;
@@ -66,7 +68,11 @@ impl Scanner {
             Beam::Vectors(vectors) if turns => Beam::Vectors(vectors.turned()),
             other => other,
         };
-        let angles = if turns { self.angles.iter().map(|angle| -angle).collect() } else { self.angles };
+        let angles = match &beam {
+            Beam::Vectors(vectors) => vectors.angles(),
+            _ if turns => self.angles.iter().map(|angle| -angle).collect(),
+            _ => self.angles,
+        };
         Self { beam, offset, angles, ..self }
     }
 }

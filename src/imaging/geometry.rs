@@ -83,7 +83,7 @@ struct Text {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Rows {
-    Numbers(Vec<[f64; 6]>),
+    Numbers(Vec<Vec<f64>>),
     File(String),
 }
 
@@ -151,6 +151,7 @@ impl Geometry {
     /// beam = "vectors"
     /// vectors = "poses.csv"      # a text or an array of NumPy, beside this file; or the numbers: [[4.0, 0.0, -2.0, 0.0, 0.0, 0.1], ...]
     /// parallel = false           # true: the first two numbers are a direction; false without it
+    /// pitch = 1.0                # steps of the vectors from pixel to pixel: 1 without it, more if pixels were binned
     /// offset = 0.0               # of the detectors' middles, in pixels; 0 without it
     /// ```
     ///
@@ -228,7 +229,7 @@ impl Geometry {
             // Few angles may look like radians.
             angle_unit: angles.is_some().then(|| "degrees".into()),
             angles,
-            vectors: vectors.map(|vectors| Rows::Numbers(vectors.rows().to_vec())),
+            vectors: vectors.map(|vectors| Rows::Numbers(vectors.rows().iter().map(|row| row.to_vec()).collect())),
             parallel: vectors.map(Vectors::are_parallel),
         };
         let refuse =
@@ -255,7 +256,13 @@ fn of_vectors(path: &Path, text: Text) -> Result<Geometry> {
     let are_parallel = text.parallel.unwrap_or(false);
     let vectors = match text.vectors {
         None => return Err(refuse("missing field `vectors`")),
-        Some(Rows::Numbers(rows)) => Vectors::new(are_parallel, rows)?,
+        Some(Rows::Numbers(rows)) => {
+            let row = |(k, row): (usize, &Vec<f64>)| {
+                let six = <[f64; 6]>::try_from(&row[..]);
+                six.map_err(|_| refuse(&format!("view {k} of `vectors` has {} numbers, not 6", row.len())))
+            };
+            Vectors::new(are_parallel, rows.iter().enumerate().map(row).collect::<Result<_>>()?)?
+        }
         // Beside this file, unless it is a whole path.
         Some(Rows::File(name)) => Vectors::read(path.with_file_name(name), are_parallel)?,
     };

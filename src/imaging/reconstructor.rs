@@ -96,7 +96,7 @@ per_number! {
 
 impl<T: Real> Reconstructor<T> {
     /// Allocates what it takes to reconstruct `images` images, in batches of up to 4 that share each read of the matrix, or one by one
-    /// for an operator that is no matrix. An image has the same bits in any batch, if the solve ends by its iterations or by a limit: with PDHG one
+    /// for an operator that takes one vector. An image has the same bits in any batch, if the solve ends by its iterations or by a limit: with PDHG one
     /// that ends by rounding may take a step of dual variables more while others of its batch go on.
     ///
     /// # Errors

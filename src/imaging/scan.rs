@@ -174,7 +174,9 @@ impl Scan {
     fn with_rows(&self, kept: Vec<usize>) -> Result<Self> {
         let pixels = self.scanner.pixels;
         let sinogram = kept.iter().flat_map(|k| &self.sinogram[k * pixels..(k + 1) * pixels]).copied().collect();
-        Ok(Self::new(self.scanner.with_views(&kept), sinogram)?.with_field(self.field))
+        let scan = Self::new(self.scanner.with_views(&kept), sinogram)?;
+        // A field that nobody named is that of the views that are left.
+        Ok(if self.field == self.scanner.field() { scan } else { scan.with_field(self.field) })
     }
 
     /// Takes the background out: readings of rays that met nothing, which a source brighter or darker than it was taken for moves off 0.

@@ -147,7 +147,8 @@ impl Scanner {
         self.field() / self.pixels as f64
     }
 
-    /// Place on the detector, in pixels, that the rotation axis is seen at: `(pixels - 1) / 2 - offset`.
+    /// Place on the detector, in pixels, that the rotation axis is seen at: `(pixels - 1) / 2 - offset`. Views by vectors see it at places of
+    /// their own; this is the one of the detector's middle in them.
     pub fn axis(&self) -> f64 {
         0.5 * (self.pixels as f64 - 1.0) - self.offset
     }
@@ -196,11 +197,15 @@ impl Scanner {
 
     /// The scanner of these views alone.
     pub(super) fn with_views(&self, kept: &[usize]) -> Self {
-        let beam = match &self.beam {
-            Beam::Vectors(vectors) => Beam::Vectors(vectors.select(kept)),
-            regular => regular.clone(),
+        let (beam, angles) = match &self.beam {
+            Beam::Vectors(vectors) => {
+                let vectors = vectors.select(kept);
+                let angles = vectors.angles();
+                (Beam::Vectors(vectors), angles)
+            }
+            regular => (regular.clone(), kept.iter().map(|k| self.angles[*k]).collect()),
         };
-        Self { beam, angles: kept.iter().map(|k| self.angles[*k]).collect(), ..*self }
+        Self { beam, angles, ..*self }
     }
 
     /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a

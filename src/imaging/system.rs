@@ -171,8 +171,11 @@ impl<T: Real> System<T> {
             let reason = format!("an image of {rows} x {cols} pixels for {} unknowns", operator.cols());
             return Err(Error::Option { name: "shape", reason });
         }
-        let matrix = operator.as_matrix();
-        let (entries, why) = (matrix.map(Matrix::nnz), matrix.map_or("", Matrix::why).to_string());
+        let entries = match operator.as_subsets() {
+            None => operator.as_matrix().map(Matrix::nnz),
+            Some(subsets) => subsets.parts().iter().map(|part| Some(part.as_matrix()?.nnz())).sum(),
+        };
+        let why = operator.as_matrix().map_or("", Matrix::why).to_string();
         scaled(Made { operator, projector: None, entries, why }, Source::Operator(shape))
     }
 

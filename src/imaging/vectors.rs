@@ -10,6 +10,11 @@ use crate::io;
 /// Count of the numbers that describe a view.
 const NUMBERS: usize = 6;
 
+/// Lengths whose squares are in range.
+const LENGTHS: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+/// Sine of the least angle between the middle ray and the detector.
+const EDGE_ON: f64 = 1e-6;
+
 /// A scanner described view by view: six numbers tell where the rays of a view come from, and where its detector lies.
 ///
 /// The source may move along any path. The detector may be shifted or tilted from view to view, as a calibration has measured it.
@@ -51,7 +56,8 @@ impl Vectors {
     /// Rays from a point in each view.
     ///
     /// # Errors
-    /// [`Error::Option`] for numbers that are not finite, a source on the middle of its detector, and a step of length 0.
+    /// [`Error::Option`] with the view, for numbers that are not finite, a source on the middle of its detector, a step of length 0, rays along the
+    /// detector, and if the origin is not between source and detector.
     pub fn from_sources(rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
         Self::new(false, rows)
     }
@@ -59,7 +65,7 @@ impl Vectors {
     /// Parallel rays in each view.
     ///
     /// # Errors
-    /// [`Error::Option`] for numbers that are not finite, and for a direction or step of length 0.
+    /// [`Error::Option`] with the view, for numbers that are not finite, a direction or step of length 0, and rays along the detector.
     pub fn from_directions(rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
         Self::new(true, rows)
     }
@@ -75,26 +81,43 @@ impl Vectors {
 
     pub(super) fn new(are_parallel: bool, rows: Vec<[f64; NUMBERS]>) -> Result<Self> {
         let vectors = Self { are_parallel, rows: rows.into() };
-        for (k, row) in vectors.rows.iter().enumerate() {
-            let refuse =
-                |reason: &str| Err(Error::Option { name: "vectors", reason: format!("view {k}: {reason}") });
-            if row.iter().any(|number| !number.is_finite()) {
-                return refuse("not all of its numbers are finite");
-            }
-            let pose = vectors.pose(k);
-            // Squares of the lengths must not vanish either.
-            if !length(pose.across).is_normal() {
-                return refuse("the step from pixel to pixel has no length");
-            }
-            if !length(pose.toward).is_normal() {
-                return refuse(if are_parallel {
-                    "the direction of its rays has no length"
-                } else {
-                    "its source lies on the middle of its detector"
-                });
+        for view in 0..vectors.rows.len() {
+            if let Some(fault) = vectors.fault(view) {
+                return Err(Error::Option { name: "vectors", reason: format!("view {view}: {fault}") });
             }
         }
         Ok(vectors)
+    }
+
+    /// Reason why the numbers of a view describe none.
+    fn fault(&self, view: usize) -> Option<&'static str> {
+        let row = &self.rows[view];
+        if row.iter().any(|number| !number.is_finite()) {
+            return Some("not all of its numbers are finite");
+        }
+        let (pose, way) =
+            (self.pose(view), if self.are_parallel { [row[0], row[1]] } else { self.pose(view).toward });
+        let [step, far] = [pose.across, way].map(length);
+        if !LENGTHS.contains(&step) {
+            return Some("the step from pixel to pixel has no length, or one out of range");
+        }
+        if !LENGTHS.contains(&far) {
+            return Some(if self.are_parallel {
+                "the direction of its rays has no length, or one out of range"
+            } else {
+                "its source lies on the middle of its detector, or out of range"
+            });
+        }
+        let unit = way.map(|part| part / far);
+        if (pose.across[0] * unit[1] - pose.across[1] * unit[0]).abs() < EDGE_ON * step {
+            return Some("its rays run along its detector");
+        }
+        let depth = -(pose.source[0] * unit[0] + pose.source[1] * unit[1]);
+        let between = depth > 0.0 && depth < far;
+        if !self.are_parallel && !between {
+            return Some("the origin, about which the picture lies, is not between its source and its detector");
+        }
+        None
     }
 
     /// The numbers of each view.
@@ -121,16 +144,22 @@ impl Vectors {
         (0..self.rows.len()).map(|view| self.pose(view))
     }
 
-    /// Angles of the views in degrees; from view to view they change by half a turn at most.
+    /// Angles of the views in degrees. If each view is within a quarter turn of the one before, they go on from it, so that a path has no jumps;
+    /// else they are from 0 to 360.
     pub(super) fn angles(&self) -> Vec<f64> {
-        let mut before = 0.0;
         let angle = |pose: Pose| {
             let [x, y] = if self.are_parallel { pose.across } else { [pose.toward[1], -pose.toward[0]] };
-            let angle = libm::atan2(y, x).to_degrees();
-            before = angle + 360.0 * ((before - angle) / 360.0).round();
-            before
+            libm::atan2(y, x).to_degrees()
         };
-        self.poses().map(angle).collect()
+        let mut angles: Vec<f64> = self.poses().map(angle).collect();
+        let step = |pair: &[f64]| (pair[1] - pair[0] + 180.0).rem_euclid(360.0) - 180.0;
+        if angles.windows(2).any(|pair| step(pair).abs() > 90.0) {
+            return angles.iter().map(|angle| angle.rem_euclid(360.0)).collect();
+        }
+        for k in 1..angles.len() {
+            angles[k] += 360.0 * ((angles[k - 1] - angles[k]) / 360.0).round();
+        }
+        angles
     }
 
     /// These views alone.
@@ -280,6 +309,20 @@ mod tests {
     }
 
     #[test]
+    fn angles_go_on_from_view_to_view_unless_they_jump() {
+        let angles = |given: &[f64]| {
+            let row = |angle: &f64| {
+                let (sin, cos) = angle.to_radians().sin_cos();
+                [4.0 * sin, -4.0 * cos, -2.0 * sin, 2.0 * cos, 0.1 * cos, 0.1 * sin]
+            };
+            Vectors::from_sources(given.iter().map(row).collect()).expect("views").angles()
+        };
+        near(&angles(&[-30.0, -10.0, 15.0]), &[-30.0, -10.0, 15.0], 1e-12);
+        near(&angles(&[170.0, 200.0, 280.0, 350.0, 400.0]), &[170.0, 200.0, 280.0, 350.0, 400.0], 1e-12);
+        near(&angles(&[0.0, 222.5, 445.0, 667.5]), &[0.0, 222.5, 85.0, 307.5], 1e-12);
+    }
+
+    #[test]
     fn what_is_no_view_is_refused() {
         let good = [4.0, 0.0, -2.0, 0.0, 0.0, 0.1];
         let refused = |row: [f64; 6], words: &str| {
@@ -289,6 +332,10 @@ mod tests {
         refused([f64::NAN, 0.0, 0.0, 0.0, 0.0, 1.0], "finite");
         refused([4.0, 0.0, 4.0, 0.0, 0.0, 0.1], "its source lies on the middle");
         refused([4.0, 0.0, -2.0, 0.0, 0.0, 0.0], "step from pixel to pixel");
+        refused([4.0, 0.0, -2.0, 0.0, 1e200, 0.1], "out of range");
+        refused([4.0, 0.0, -2.0, 0.0, 0.5, 0.0], "rays run along its detector");
+        refused([4.0, 0.0, 6.0, 0.0, 0.0, 0.1], "not between its source and its detector");
+        refused([4.0, 0.0, 1.0, 0.0, 0.0, 0.1], "not between its source and its detector");
         let error = Vectors::from_directions(vec![[0.0, 0.0, 0.0, 0.0, 1.0, 0.0]]).expect_err("no direction");
         assert!(error.to_string().contains("direction of its rays"), "{error}");
         assert!(matches!(

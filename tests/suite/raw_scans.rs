@@ -801,7 +801,7 @@ fn damaged_geometries_are_refused_or_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("g.toml");
     let geometry = "beam = \"fan\"\nsource_origin = 410.66\nsource_detector = 553.74\npitch = 0.2\noffset = 0.5\narc = 360.0\n";
-    let vectors = "beam = \"vectors\"\nvectors = [[4.0, 0.5, -2.0, 0.0, 0.0, 0.1], [3.0, -1.5, 2.0, 0.0, 0.25, 0.1]]\nparallel = false\n";
+    let vectors = "beam = \"vectors\"\nvectors = [[4.0, 0.5, -2.0, 0.0, 0.0, 0.1], [3.0, -1.5, -2.0, 0.0, 0.25, 0.1]]\nparallel = false\n";
     let mut random = Random::new(seed());
     for (text, projections) in [(geometry, 5), (vectors, 2)] {
         let mut good = 0;

@@ -247,6 +247,7 @@ fn views_by_vectors_are_reconstructed() {
     for (more, words) in [
         ("--method fbp", "--method: views by vectors have no common axis"),
         ("--axis auto", "--axis: views by vectors have no common axis"),
+        ("--axis 40", "--axis: views by vectors have no common axis"),
         ("--angles 91", "--angles: 91 is not between 1 and 90"),
     ] {
         let output = run(&format!("--geometry g.toml {more}"));

@@ -332,6 +332,12 @@ impl<T: Real> LinearOperator<T> for Spai<T> {
     fn apply_columns(&self, columns: usize, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
         self.m.apply_columns(columns, x, z)
     }
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
+        self.m.apply_adjoint_columns(columns, x, z)
+    }
+    fn frobenius_norm(&self) -> Option<f64> {
+        LinearOperator::frobenius_norm(&self.m)
+    }
     fn launches(&self, columns: usize) -> usize {
         self.m.launches(columns)
     }

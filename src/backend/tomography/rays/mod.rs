@@ -4,7 +4,6 @@ mod host;
 mod opencl;
 mod tables;
 
-#[cfg(any(test, feature = "tuner"))]
 pub(in crate::backend) use opencl::FILES;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

@@ -44,7 +44,6 @@ kernels! {
         y: in_real[pixels * angles * columns], partial: out_real[held * side * side]);
 }
 
-#[cfg(any(test, feature = "tuner"))]
 pub(in crate::backend) static FILES: &[&crate::ocl::File] =
     &[&ray_image::FILE, &ray_trace::FILE, &ray_spread::FILE];
 
