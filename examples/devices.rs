@@ -52,7 +52,7 @@ fn list(options: &Options) -> residuum::Result<()> {
         common::print_json(json!({
             "devices": devices,
             "chosen": chosen.info().name,
-            "backend": chosen.backend_name(),
+            "backend": chosen.backend_kind().to_string(),
             "choice": chosen.choice(),
             "opencl_missing": Device::opencl_missing(),
         }));

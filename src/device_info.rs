@@ -27,6 +27,26 @@ impl std::fmt::Display for DeviceKind {
     }
 }
 
+/// Code that does the work of a device.
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "lowercase"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BackendKind {
+    /// Rust on the threads of the processor.
+    Host,
+    /// Kernels of an OpenCL device.
+    OpenCl,
+}
+
+impl std::fmt::Display for BackendKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::OpenCl => "opencl",
+        })
+    }
+}
+
 /// Properties of a device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -69,7 +69,7 @@ mod verdict;
 
 pub use allocations::allocations;
 pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
-pub use device_info::{DeviceInfo, DeviceKind};
+pub use device_info::{BackendKind, DeviceInfo, DeviceKind};
 pub use error::{Error, Result};
 pub use examine::{
     Advice, Attempt, Definiteness, Examination, FallbackSolve, HostSystem, build_for, build_for_until,

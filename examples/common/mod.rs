@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use clap::{Args, CommandFactory, ValueEnum};
 use residuum::tuning::{TuneFile, tune_path};
-use residuum::{DEVICE_VARIABLE, Device, Error, Real, Report, Result, io};
+use residuum::{BackendKind, DEVICE_VARIABLE, Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
 
 pub use about::{ENVIRONMENT, after_help, help_of_work, version};
@@ -187,7 +187,7 @@ impl DeviceOptions {
 
 /// Says what of the file of tuned values is ignored.
 fn tell_of_tuned_values(device: &Device) {
-    let (Some(path), "opencl") = (tune_path(), device.backend_name()) else { return };
+    let (Some(path), BackendKind::OpenCl) = (tune_path(), device.backend_kind()) else { return };
     let file = match TuneFile::read(&path) {
         Ok(file) => file,
         Err(error) => return tell!("tuned values are ignored: {error}"),
@@ -300,7 +300,7 @@ impl HistoryOption {
 pub fn device_json(device: &Device) -> Value {
     let info = device.info();
     json!({
-        "device": info.name, "backend": device.backend_name(), "platform": info.platform, "driver": info.driver,
+        "device": info.name, "backend": device.backend_kind().to_string(), "platform": info.platform, "driver": info.driver,
         "choice": device.choice(), "work_group": device.tuning().work_group,
     })
 }

@@ -23,7 +23,7 @@ use clap::{Parser, ValueEnum};
 use common::table::Table;
 use common::{DeviceOptions, plot, tell};
 use residuum::measure::copy_bandwidth;
-use residuum::{Device, Result};
+use residuum::{BackendKind, Device, Result};
 use serde_json::{Value, json};
 
 /// Papers with a program.
@@ -112,8 +112,8 @@ impl Setting {
 
     /// The host and the device, with the names of their columns; the host alone if that is the device.
     fn devices(&self) -> Vec<(&'static str, &Device)> {
-        match self.device.backend_name() {
-            "host" => vec![("host", &self.host)],
+        match self.device.backend_kind() {
+            BackendKind::Host => vec![("host", &self.host)],
             _ => vec![("host", &self.host), ("device", &self.device)],
         }
     }
@@ -145,7 +145,7 @@ fn run(options: Options) -> Result<()> {
     let device = options.device.open::<f32>()?;
     if let Some((name, of_host)) = figure.filter(|_| options.plot.is_some()) {
         let draws = options.table.is_empty() || options.table.iter().any(|table| table == name);
-        let why = match (draws, of_host || device.backend_name() != "host") {
+        let why = match (draws, of_host || device.backend_kind() != BackendKind::Host) {
             (true, true) => None,
             (false, _) => Some("is not among the tables"),
             (true, false) => Some("wants a device that is not the host"),

@@ -213,6 +213,7 @@ fn seen() -> String {
 mod tests {
     use super::*;
     use crate::device::tests::gpu;
+    use crate::device_info::BackendKind;
 
     #[test]
     fn a_gpu_outranks_a_cpu_and_a_simulator_comes_last() {
@@ -230,7 +231,7 @@ mod tests {
         let text = error.to_string();
         assert!(text.contains("no-such-device") && text.contains("host"), "{text}");
         assert_eq!(Device::select_all("no-such-device").expect_err("nor any of these").to_string(), text);
-        assert_eq!(Device::host().backend_name(), "host");
+        assert_eq!(Device::host().backend_kind(), BackendKind::Host);
     }
 
     #[test]
@@ -241,7 +242,7 @@ mod tests {
         let small = Device::best_for(1000).expect("a device");
         let named = std::env::var_os(DEVICE_VARIABLE).is_some_and(|words| !words.is_empty());
         if best.info().kind == DeviceKind::Cpu && !named {
-            assert_eq!(small.backend_name(), "host");
+            assert_eq!(small.backend_kind(), BackendKind::Host);
             assert!(small.choice().contains("1000 entries"), "{}", small.choice());
         } else {
             assert_eq!(small.info().name, best.info().name);
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!(all.len(), infos.len());
         assert!(all.iter().zip(&infos).all(|(device, candidate)| device.info().name == candidate.info.name));
         let host = Device::select_all("host").expect("the host");
-        assert_eq!((host.len(), host[0].backend_name()), (1, "host"));
+        assert_eq!((host.len(), host[0].backend_kind()), (1, BackendKind::Host));
         assert_eq!(host[0].choice(), "one of 1 that match 'host'");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::backend::Host;
 use crate::backend::{AnyBackend, Run};
-use crate::device_info::{DeviceInfo, DeviceKind};
+use crate::device_info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::memory::Place;
@@ -30,7 +30,7 @@ use crate::tuning::{Case, Settings, Tuning};
 /// // The host back end, the device that words name (a number, a vendor, `gpu`), and all there are.
 /// let host = Device::host();
 /// let first = Device::select("0")?;
-/// println!("{} {}", first.info().name, first.backend_name());
+/// println!("{} {}", first.info().name, first.backend_kind());
 /// assert!(Device::select_all("")?.iter().any(|device| device.info().name == host.info().name));
 /// // The same bits on each of them.
 /// for device in Device::select_all("")?.iter().filter(|device| device.info().fp64) {
@@ -188,8 +188,8 @@ impl Device {
     }
 
     /// `opencl` or `host`.
-    pub fn backend_name(&self) -> &'static str {
-        if self.backend().context().is_some() { "opencl" } else { "host" }
+    pub fn backend_kind(&self) -> BackendKind {
+        if self.backend().context().is_some() { BackendKind::OpenCl } else { BackendKind::Host }
     }
 
     /// Reader of the matrices in its memory.

@@ -14,6 +14,25 @@ use crate::error::{Error, Result};
 use crate::number::Precision;
 use crate::reduction::Chunks;
 
+/// Origin of launch parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParameterSource {
+    /// Rules, and what was measured.
+    Rules,
+    /// The user, for every launch.
+    User,
+}
+
+impl Display for ParameterSource {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        f.write_str(match self {
+            Self::Rules => "default",
+            Self::User => "user",
+        })
+    }
+}
+
 /// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
@@ -26,8 +45,8 @@ pub struct Tuning {
     pub resident_groups: usize,
     /// Most numbers of a matrix and five vectors for which that is done.
     pub resident_numbers: usize,
-    /// Origin of the values: `default` or `user`.
-    pub source: &'static str,
+    /// Origin of the values.
+    pub source: ParameterSource,
     /// Why kernels with barriers run with one item per group instead, on a driver that needs it.
     pub single_items: Option<&'static str>,
     /// Measured settings, and the place that each comes from.
@@ -98,7 +117,7 @@ impl Tuning {
                 DeviceKind::Cpu => 1 << 15,
                 _ => 1 << 13,
             },
-            source: "default",
+            source: ParameterSource::Rules,
             single_items: info.single_items,
             tuned: BTreeMap::new(),
         }
@@ -150,7 +169,7 @@ impl Tuning {
     pub(crate) fn parameters(&self, asked: &LaunchQuery, info: &DeviceInfo) -> Parameters {
         let tuned = self.tuned.get(&asked.case).map_or(Settings::default(), |tuned| tuned.0);
         let family = asked.case.family;
-        let user = self.source == "user";
+        let user = self.source == ParameterSource::User;
         let work_group = match tuned.work_group {
             _ if user => self.work_group,
             Some(size) => size,
@@ -234,7 +253,7 @@ impl Tuning {
 
     /// Items of a group that works alone, where several groups would have `items` each: as many as there may be, unless the user chose.
     pub(crate) fn largest_group(&self, items: usize, info: &DeviceInfo) -> usize {
-        if items == 1 || self.source == "user" {
+        if items == 1 || self.source == ParameterSource::User {
             items
         } else {
             largest_power_of_two(info.max_work_group.min(MOST_ITEMS))
@@ -247,7 +266,7 @@ impl Tuning {
     /// [`Error::Option`] unless `size` is a power of two from the device's least work-group to its largest (at most 1024).
     pub fn with_work_group(&self, size: usize, info: &DeviceInfo) -> Result<Self> {
         check_work_group(size, info)?;
-        Ok(Self { work_group: size, source: "user", tuned: BTreeMap::new(), ..self.clone() })
+        Ok(Self { work_group: size, source: ParameterSource::User, tuned: BTreeMap::new(), ..self.clone() })
     }
 
     /// A copy with resident launches of up to `groups` groups, whatever the size of the matrix; 0 for none.

@@ -7,7 +7,7 @@ use crate::common::{self, program, refused, run, words};
 use residuum::imaging::{Beam, Noise, Phantom, Scanner};
 use residuum::io::{matrix_market, npy, npz};
 use residuum::sparse::gallery;
-use residuum::{Csr, Precision};
+use residuum::{BackendKind, Csr, Precision};
 use serde_json::Value;
 
 fn json(output: &Output) -> Value {
@@ -393,7 +393,8 @@ fn files_of_others_are_not_tuning_files() {
         words => assert!(output.status.code() == Some(1) && words.contains("is not written"), "{words}"),
     }
     // Programs that use the file say which of its entries are ignored.
-    let Some(device) = common::devices_in(Precision::Single).into_iter().find(|d| d.backend_name() == "opencl")
+    let Some(device) =
+        common::devices_in(Precision::Single).into_iter().find(|d| d.backend_kind() == BackendKind::OpenCl)
     else {
         println!("skipped: no OpenCL device");
         return;

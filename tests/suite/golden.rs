@@ -24,8 +24,8 @@ use residuum::simulation::{
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, Combine, Csr, Device, Examination, Format, Matrix, Method, Precision, Real, Reduction,
-    Regularization, Report, Setup, Solver, StopRule, Stopping, Vector, WeightRule,
+    Accumulation, BackendKind, Combine, Csr, Device, Examination, Format, Matrix, Method, Precision, Real,
+    Reduction, Regularization, Report, Setup, Solver, StopRule, Stopping, Vector, WeightRule,
 };
 
 /// FNV-1a of 64 bits, over words.
@@ -612,7 +612,7 @@ fn devices<T: Real>(accumulation: Accumulation) {
         return;
     }
     for device in common::devices_in(T::PRECISION) {
-        if device.backend_name() == "host" {
+        if device.backend_kind() == BackendKind::Host {
             continue;
         }
         let device = match device.with_accumulation(accumulation) {

@@ -6,8 +6,8 @@ use residuum::operator::{Generated, LinearOperator, SharedOperator, SplitRows, a
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Combine, Csr, Device, Error, Format, Matrix, Method, Offsets, Packing, Precision, Real, Reduction, Solver,
-    Stopping, Storage, Transposed, Vector,
+    BackendKind, Combine, Csr, Device, Error, Format, Matrix, Method, Offsets, Packing, Precision, Real, Reduction,
+    Solver, Stopping, Storage, Transposed, Vector,
 };
 
 /// Lengths around lanes, chunks and levels of the reduction tree.
@@ -160,7 +160,7 @@ fn products<T: Real>(device: &Device) {
                     && T::PRECISION == Precision::Double
                     && storage.packing == Packing::Always
                 {
-                    let packs = device.backend_name() == "opencl";
+                    let packs = device.backend_kind() == BackendKind::OpenCl;
                     assert_eq!(matrix.why().contains("values in 32 bits"), packs, "{}", matrix.why());
                 }
                 let (x, z) = (Vector::from_slice(device, &x).unwrap(), Vector::from_slice(device, &z).unwrap());
@@ -279,7 +279,7 @@ fn staged<T: Real>(device: &Device) {
             assert_eq!(compute(&switched_off), wanted, "{words}, without");
             // Groups of one item read the vector where it is.
             let many = device.tuning().work_group > 1 && device.tuning().single_items.is_none();
-            let stages = device.backend_name() == "opencl" && many;
+            let stages = device.backend_kind() == BackendKind::OpenCl && many;
             assert_eq!(programs() - before, usize::from(stages), "{words}");
         }
     }
@@ -550,7 +550,7 @@ fn generated_entries_are_checked() {
         let narrow =
             Generated::<f64>::new(&device, [9, 3], 1, "column = 0; value = 1;", |_, _, _| (0, 1.0)).unwrap();
         assert!(matches!(right.with_adjoint(narrow), Err(Error::Shape { .. })));
-        if device.backend_name() == "opencl" {
+        if device.backend_kind() == BackendKind::OpenCl {
             let other = make("column = i + k; value = i == 2 ? 1.5 : 1;", |i, k| (i + k, 1.0)).unwrap();
             assert!(matches!(other.check(), Err(Error::Structure { row: Some(2), .. })));
             assert!(matches!(make("column = i + ; value = 1;", |_, _| (0, 1.0)), Err(Error::Build { .. })));

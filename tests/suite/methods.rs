@@ -7,8 +7,8 @@ use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt};
 use residuum::precond::{Preconditioner, Sweep, SweepOptions};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Regularization, Report, Setup, Solver, Stop,
-    Stopping, Storage, Transposed, Vector,
+    BackendKind, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Regularization, Report, Setup,
+    Solver, Stop, Stopping, Storage, Transposed, Vector,
 };
 
 fn stopping<T: Real>() -> Stopping {
@@ -683,7 +683,7 @@ fn long_rows_are_multiplied_apart_with_the_same_bits() {
     };
     for device in common::devices() {
         // One chunk of rows: fewer than compute units. CPUs have a way of their own, with one item to a group.
-        if device.backend_name() != "opencl" || device.info().compute_units < 2 {
+        if device.backend_kind() != BackendKind::OpenCl || device.info().compute_units < 2 {
             println!("skipped: {}", device.info().name);
             continue;
         }

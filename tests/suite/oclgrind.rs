@@ -13,7 +13,7 @@ use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Accumulation, Combine, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
+    Accumulation, BackendKind, Combine, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
     Regularization, Setup, Solver, Stopping, Storage, Transposed, Vector,
 };
 
@@ -278,7 +278,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         options.on_device = Some(true);
         let inverse = Ainv::new(device, &small, options).unwrap();
         let doubles = device.accumulation(T::PRECISION) == Accumulation::Double;
-        assert_eq!(inverse.made_on_device(), device.backend_name() == "opencl" && doubles);
+        assert_eq!(inverse.made_on_device(), device.backend_kind() == BackendKind::OpenCl && doubles);
         let mut z = Vector::zeros(device, small.rows()).unwrap();
         inverse.apply(&Vector::from_slice(device, &noise::<T>(small.rows(), 5)).unwrap(), &mut z).unwrap();
         found.push(bits(&z.to_vec().unwrap()));
@@ -287,7 +287,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     options.on_device = Some(true);
     let inverse = Bainv::new(device, &poisson, &Partition::natural(poisson.rows(), 3).unwrap(), options).unwrap();
     let doubles = device.accumulation(T::PRECISION) == Accumulation::Double;
-    assert_eq!(inverse.made_on_device(), device.backend_name() == "opencl" && doubles);
+    assert_eq!(inverse.made_on_device(), device.backend_kind() == BackendKind::OpenCl && doubles);
     let mut z = Vector::zeros(device, poisson.rows()).unwrap();
     inverse.apply(&Vector::from_slice(device, &noise::<T>(poisson.rows(), 5)).unwrap(), &mut z).unwrap();
     found.push(bits(&z.to_vec().unwrap()));
@@ -442,7 +442,7 @@ fn simulated() -> bool {
 /// The battery on every device with this size of work-groups: one of the numbers `single`, `pairs` and `double`.
 fn compare_case(size: usize, number: &str) {
     for device in common::devices() {
-        if simulated() && device.backend_name() == "opencl" {
+        if simulated() && device.backend_kind() == BackendKind::OpenCl {
             assert_eq!(device.info().platform, "Oclgrind");
         }
         let least = device.info().least_work_group;

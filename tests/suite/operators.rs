@@ -10,8 +10,8 @@ use residuum::operator::{
 };
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Regularization, Result, Setup, Solver, Stopping,
-    Vector,
+    BackendKind, Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Regularization, Result, Setup,
+    Solver, Stopping, Vector,
 };
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
@@ -274,7 +274,7 @@ fn a_projector_gives_the_same_image_alone_and_beside_another() {
         let (alone, launches) = solve(&[&readings[0]]);
         let (beside, more) = solve(&[&readings[0], &readings[1]]);
         assert!(alone == beside, "{} {}", device.info().name, device.tuning());
-        if device.backend_name() == "opencl" {
+        if device.backend_kind() == BackendKind::OpenCl {
             assert_eq!((launches, more), (8, 12));
         }
     });

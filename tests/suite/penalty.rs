@@ -8,8 +8,8 @@ use crate::common::{self, noise};
 use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real, Regularization,
-    Result, Setup, Solver, Stop, StopRule, Stopping, Vector,
+    Answer, BackendKind, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real,
+    Regularization, Result, Setup, Solver, Stop, StopRule, Stopping, Vector,
 };
 
 const SHAPE: [usize; 2] = [9, 7];
@@ -409,7 +409,7 @@ fn formulas_that_cannot_be_are_refused() {
         assert!(matches!(twice.apply([&x], [], &mut long), Err(Error::Shape { .. })));
         let mut none = Vector::zeros(&device, 0).unwrap();
         twice.apply([&Vector::zeros(&device, 0).unwrap()], [], &mut none).unwrap();
-        if device.backend_name() == "opencl" {
+        if device.backend_kind() == BackendKind::OpenCl {
             let host = Device::host();
             let mut elsewhere = Vector::zeros(&host, 2).unwrap();
             assert!(matches!(twice.apply([&x], [], &mut elsewhere), Err(Error::DeviceMismatch { .. })));

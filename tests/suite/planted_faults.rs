@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::common::{devices, program};
-use residuum::Device;
+use residuum::{BackendKind, Device};
 use serde_json::Value;
 
 /// A program that keeps what it finds out in `cache`, with the kernels of a folder.
@@ -76,7 +76,7 @@ fn a_planted_fault_is_found_and_remembered() {
             std::fs::write(kernels.path().join(file.file_name()), text.replace(change.0, change.1)).unwrap();
         }
         assert!(changed > 0, "'{}' stands in no kernel any more", change.0);
-        for device in devices().iter().filter(|device| device.backend_name() == "opencl") {
+        for device in devices().iter().filter(|device| device.backend_kind() == BackendKind::OpenCl) {
             if precision == "fp64" && !device.info().fp64 {
                 println!("skipped: {} has no fp64", device.info().name);
                 continue;

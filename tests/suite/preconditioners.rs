@@ -8,8 +8,8 @@ use residuum::precond::{
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver, Stop,
-    Stopping, Vector,
+    Accumulation, BackendKind, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver,
+    Stop, Stopping, Vector,
 };
 
 const ORDERINGS: [RowOrdering; 2] = [RowOrdering::Rows, RowOrdering::Colours];
@@ -315,7 +315,7 @@ fn band<T: Real>(n: usize, width: usize) -> Csr<T> {
 
 /// Columns many at once on the device, beside one after another on the host.
 fn inverses_are_those_of_the_host<T: Real>(device: &Device) {
-    if device.backend_name() != "opencl" || device.accumulation(T::PRECISION) != Accumulation::Double {
+    if device.backend_kind() != BackendKind::OpenCl || device.accumulation(T::PRECISION) != Accumulation::Double {
         return;
     }
     for (name, a) in [
@@ -505,7 +505,7 @@ fn factors_in_single_precision_serve_solves_in_double() {
             let wide = solve(which.build_over(device, &a, parts).unwrap().operator);
             let narrow = solve(which.in_stored_f32().unwrap().build_over(device, &a, parts).unwrap().operator);
             assert!(wide.0.abs_diff(narrow.0) <= 1 + wide.0 / 50, "{name}: {wide:?} {narrow:?}");
-            if device.backend_name() == "opencl" {
+            if device.backend_kind() == BackendKind::OpenCl {
                 assert!(4 * narrow.1 < 3 * wide.1, "{name}: {wide:?} {narrow:?}");
             }
             let applied = |device: &Device| {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::{devices, program};
-use residuum::Device;
+use residuum::{BackendKind, Device};
 
 /// Multiplies a small matrix on `device` in a process of its own that keeps its programs in `folder`, compares every bit with
 /// the host's, and says on stderr what it built and loaded.
@@ -42,7 +42,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 /// The OpenCL devices; all but simulators can keep programs, if they must.
 fn keeping() -> Vec<Device> {
-    let keeps = |device: &Device| device.backend_name() == "opencl" && device.info().last_resort.is_none();
+    let keeps =
+        |device: &Device| device.backend_kind() == BackendKind::OpenCl && device.info().last_resort.is_none();
     devices().into_iter().filter(keeps).collect()
 }
 

@@ -8,7 +8,8 @@ use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Error, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop, Stopping, Vector,
+    BackendKind, Csr, Device, Error, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop,
+    Stopping, Vector,
 };
 
 /// Parts of a result that must not differ between devices, work-groups and look intervals.
@@ -704,7 +705,7 @@ fn bad_input_is_refused_before_work_starts() {
         assert!(matches!(Matrix::new(&device, &values, Format::Auto), Err(Error::NotFinite { .. })));
         assert!(matches!(device.with_work_group(3), Err(Error::Option { name: "work_group", .. })));
         assert!(matches!(device.with_work_group(1 << 20), Err(Error::Option { name: "work_group", .. })));
-        if device.backend_name() == "opencl" {
+        if device.backend_kind() == BackendKind::OpenCl {
             let elsewhere = Vector::<f32>::zeros(&Device::host(), 16).unwrap();
             assert!(matches!(matrix.multiply(&elsewhere, &mut x), Err(Error::DeviceMismatch { .. })));
             let largest = device.info().largest_allocation;

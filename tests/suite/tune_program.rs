@@ -1,5 +1,6 @@
 //! `examples/tune` as a user runs it: it goes on where it ended, its file is in force, what is damaged is named.
 
+use residuum::BackendKind;
 use std::path::Path;
 use std::process::Output;
 
@@ -19,7 +20,9 @@ fn json(output: &Output) -> Value {
 #[test]
 fn what_is_found_is_kept_and_used() {
     let folder = tempfile::tempdir().unwrap();
-    for (number, device) in devices().iter().enumerate().filter(|(_, device)| device.backend_name() == "opencl") {
+    for (number, device) in
+        devices().iter().enumerate().filter(|(_, device)| device.backend_kind() == BackendKind::OpenCl)
+    {
         let file = folder.path().join(format!("{number}.toml"));
         let (platform, index) = device.info().index.unwrap();
         let name = format!("{platform}:{index}");

@@ -5,6 +5,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 use super::history::join as join_histories;
 use super::iteration::Outcome;
 use super::stop::Stop;
+use crate::device_info::BackendKind;
 use crate::number::{Accumulation, Precision, Real};
 use crate::operator::LinearOperator;
 use crate::solver::method::Method;
@@ -89,7 +90,7 @@ pub struct Report {
     /// The device's name.
     pub device: String,
     /// `opencl` or `host`.
-    pub backend: &'static str,
+    pub backend: BackendKind,
     /// Precision of vectors and matrix.
     #[cfg_attr(feature = "serde", serde(serialize_with = "crate::text::as_text"))]
     pub precision: Precision,
@@ -136,7 +137,7 @@ impl Report {
             launches_per_iteration: device.backend().context().map_or(0, |_| launches),
             times,
             device: device.info().name.clone(),
-            backend: device.backend_name(),
+            backend: device.backend_kind(),
             precision: T::PRECISION,
             accumulation: device.accumulation(T::PRECISION),
             format: operator.stored_format(),

@@ -12,7 +12,8 @@ use std::process::Output;
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Csr, Device, Method, Precision, Real, Regularization, Result, Setup, Solver, Stopping, Vector,
+    Accumulation, BackendKind, Csr, Device, Method, Precision, Real, Regularization, Result, Setup, Solver,
+    Stopping, Vector,
 };
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
@@ -118,7 +119,7 @@ pub(crate) fn residencies<'a>(device: &Device, groups: &'a [usize]) -> &'a [usiz
         return groups;
     }
     // The host launches nothing.
-    if device.backend_name() == "opencl" {
+    if device.backend_kind() == BackendKind::OpenCl {
         println!("skipped: many iterations in one launch, which {} does not do", device.info().name);
     }
     &groups[..1]
