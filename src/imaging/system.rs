@@ -83,8 +83,7 @@ impl<T: Real> Made<T> {
     }
 
     fn of_subsets(subsets: Subsets<T>, entries: usize, why: &str) -> Self {
-        let why = [&format!("{} subsets of angles", subsets.parts().len()), why].join("; ");
-        Self { operator: subsets.shared(), projector: None, entries: Some(entries), why }
+        Self { operator: subsets.shared(), projector: None, entries: Some(entries), why: why.into() }
     }
 
     /// Puts what was decided before in front of the reason.
@@ -156,6 +155,10 @@ impl<T: Real> System<T> {
             Format::OnTheFly => traced(device, scanner, grid, subsets)?,
             Format::Auto => stored_or_traced(device, scanner, grid, subsets)?,
             format => stored(device, scanner, grid, format, subsets)?,
+        };
+        let made = match subsets {
+            Some(count) => made.because(&format!("{count} subsets of angles")),
+            None => made,
         };
         scaled(made, Source::Scan(Arc::new(scanner.clone()), grid))
     }

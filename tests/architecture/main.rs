@@ -523,3 +523,58 @@ fn comments_begin_with_a_noun_or_a_verb() {
     assert!(files > 200, "the search finds {files} files alone");
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+/// Types that users meet first, beside the preconditioners.
+const MAIN_TYPES: [&str; 18] = [
+    "Csr",
+    "Device",
+    "Examination",
+    "FallbackSolve",
+    "Fbp",
+    "Geometry",
+    "LinearOperator",
+    "Matrix",
+    "NullSpace",
+    "Projector",
+    "Reconstructor",
+    "Report",
+    "Scan",
+    "Setup",
+    "Solver",
+    "Stopping",
+    "System",
+    "Vector",
+];
+
+/// Documentation of the public type of this name: the comment lines above its attributes.
+fn documentation(texts: &[(PathBuf, String)], name: &str) -> Option<String> {
+    let declares = |line: &str| {
+        let rest = ["pub struct ", "pub trait "].iter().find_map(|word| line.strip_prefix(word))?;
+        rest.strip_prefix(name)?.starts_with(['<', ' ', ':']).then_some(())
+    };
+    texts.iter().find_map(|(_, text)| {
+        let lines: Vec<&str> = text.lines().collect();
+        let place = lines.iter().position(|line| declares(line).is_some())?;
+        let above = lines[..place].iter().rev().skip_while(|line| line.starts_with("#["));
+        Some(above.take_while(|line| line.starts_with("///")).copied().collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// Preconditioners are the public types of `precond/` that have a precision.
+#[test]
+fn main_types_have_runnable_examples() {
+    let texts = sources(&root().join("src"));
+    let of_precond = sources(&root().join("src/precond"));
+    let lines = of_precond.iter().flat_map(|(_, text)| text.lines());
+    let preconditioners: Vec<&str> = lines
+        .filter_map(|line| line.strip_prefix("pub struct ")?.split_once("<T: Real>"))
+        .map(|(name, _)| name)
+        .filter(|name| *name != "Built")
+        .collect();
+    assert!(preconditioners.len() >= 10, "the search no longer finds them: {preconditioners:?}");
+    let lacking = |name: &&str| documentation(&texts, name).is_none_or(|text| !text.contains("/// ```"));
+    let lacking: Vec<&str> = MAIN_TYPES.into_iter().chain(preconditioners).filter(lacking).collect();
+    assert!(lacking.is_empty(), "without an example: {lacking:?}");
+    // Documentation without an example is found to be so.
+    assert!(documentation(&texts, "Storage").is_some_and(|text| !text.contains("```")));
+}

@@ -14,7 +14,7 @@ use crate::vector::Vector;
 /// needs to wait for the device. [`Regularization`](crate::Regularization) has penalties of the library, which are fused with the iterations.
 ///
 /// ```
-/// use residuum::{Device, Format, Matrix, Method, Penalty, Pointwise, Result, Setup, Solver, Stopping, Vector, sparse::Csr};
+/// use residuum::{Csr, Device, Format, Matrix, Method, Penalty, Pointwise, Result, Setup, Solver, Stopping, Vector};
 ///
 /// /// `R(x) = sum_i sqrt(x_i² + epsilon²)`, which prefers few values.
 /// struct Few(Pointwise<f64, 2, 1>, f64);
