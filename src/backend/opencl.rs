@@ -17,7 +17,7 @@ use crate::verdict::remember;
 #[derive(Debug)]
 pub(crate) struct OpenCl {
     pub(crate) context: Arc<Context>,
-    /// Checksum of all kernels, under which a fault of the device is kept.
+    /// Checksum of the kernels that are compared with the host, under which a fault of the device is kept.
     kernels_checksum: fn() -> Result<String>,
     /// Kernels of operations on vectors, which belong to no longer-lived object.
     kernels: Plans<KernelKey, Prepared>,

@@ -71,7 +71,7 @@ pub struct Examination {
     pub diagonal_spread: f64,
     /// Largest over smallest 2-norm of the columns that have one.
     pub column_spread: f64,
-    /// The largest rank that any matrix with entries in these places can have; at a quick no more than rows and columns with entries.
+    /// The largest rank that any matrix with entries in these places can have; in a quick examination no more than rows and columns with entries.
     pub structural_rank: usize,
     /// True if it is positive definite.
     pub definiteness: Definiteness,

@@ -80,7 +80,7 @@ impl Scan {
 
     /// Tells if the angles show the rotation axis, so that [`Scan::axis`] may find it: half a turn of a parallel beam, a full one of a fan.
     pub fn shows_axis(&self) -> bool {
-        if self.scanner.check_regular("axis").is_err() {
+        if !self.scanner.is_regular() {
             return false;
         }
         let Some([_, length]) = shares(&self.scanner.angles, 360.0).1 else { return true };
@@ -109,7 +109,7 @@ pub(super) fn turns_the_other_way<T: Real>(scanner: &Scanner, readings: &[T]) ->
     const SMALL: f64 = 1e-3;
     /// The other way has to be so many times better.
     const BETTER: f64 = 4.0;
-    if scanner.check_regular("axis").is_err() {
+    if !scanner.is_regular() {
         return false;
     }
     let arc = shares(&scanner.angles, 360.0).1;

@@ -109,8 +109,7 @@ pub(super) fn of_scan<T: Real>(
     let mut doubts = Vec::new();
     let edges = Edges::of(scanner, readings);
     // Views by vectors have no common axis: the middle of the detector counts.
-    let axis =
-        if scanner.check_regular("axis").is_ok() { scanner.axis() } else { 0.5 * (scanner.pixels as f64 - 1.0) };
+    let axis = if scanner.is_regular() { scanner.axis() } else { 0.5 * (scanner.pixels as f64 - 1.0) };
     let sides = [axis + 0.5, scanner.pixels as f64 - 0.5 - axis];
     let longer = sides[0].max(sides[1]);
     let distance = -sides[0].min(sides[1]) * scanner.pitch_at_origin();

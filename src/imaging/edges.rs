@@ -31,7 +31,7 @@ impl Sides {
     pub(super) fn of(scanner: &Scanner) -> Option<Self> {
         let [before, behind] = [scanner.axis() + 0.5, scanner.pixels as f64 - 0.5 - scanner.axis()];
         let (short, long) = (before.min(behind), before.max(behind));
-        let full = scanner.check_regular("axis").is_ok() && shares(&scanner.angles, 360.0).1.is_none();
+        let full = scanner.is_regular() && shares(&scanner.angles, 360.0).1.is_none();
         (full && long - short >= 1.0).then_some(Self { short_first: before < behind, short, long })
     }
 

@@ -63,17 +63,12 @@ impl Scanner {
     /// reversed; [`Flip::Angles`] mirrors them at the vertical axis and reverses their steps.
     pub fn flipped(self, flip: Flip) -> Self {
         let offset = if flip.reverses_pixels() { -self.offset } else { self.offset };
-        let turns = flip != Flip::Pixels;
-        let beam = match self.beam {
-            Beam::Vectors(vectors) if turns => Beam::Vectors(vectors.turned()),
-            other => other,
-        };
-        let angles = match &beam {
-            Beam::Vectors(vectors) => vectors.angles(),
-            _ if turns => self.angles.iter().map(|angle| -angle).collect(),
-            _ => self.angles,
-        };
-        Self { beam, offset, angles, ..self }
+        let moved = Self { offset, ..self };
+        match &moved.beam {
+            _ if flip == Flip::Pixels => moved,
+            Beam::Vectors(vectors) => moved.with_vectors(vectors.turned()),
+            _ => Self { angles: moved.angles.iter().map(|angle| -angle).collect(), ..moved },
+        }
     }
 }
 

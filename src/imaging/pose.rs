@@ -48,10 +48,9 @@ impl Pose {
             Bundle::Flat => [self.toward[0] + aside[0], self.toward[1] + aside[1]],
             Bundle::Curved => {
                 // The place is the length of an arc: the middle ray turns towards `across` by its angle.
-                let radius = length(self.toward);
-                let angle = place * length(self.across) / radius;
+                let (radius, unit) = (length(self.toward), length(self.across));
+                let angle = place * unit / radius;
                 let (sin, cos) = (libm::sin(angle), libm::cos(angle));
-                let unit = length(self.across);
                 [0, 1].map(|k| cos * self.toward[k] + sin * radius * self.across[k] / unit)
             }
         };

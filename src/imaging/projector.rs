@@ -14,7 +14,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::{self, Magnitude};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, check_shape};
+use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
 use crate::threads;
 use crate::vector::Vector;
 
@@ -88,7 +88,7 @@ enum Way {
 /// solver takes it like a matrix. [`Scanner::projector`] makes it. Cloning is cheap and shares the memory.
 ///
 /// ```
-/// use residuum::imaging::{Beam, Noise, Phantom, Scanner, Grid};
+/// use residuum::imaging::{Beam, Noise, Phantom, Scanner};
 /// use residuum::operator::{LinearOperator, adjoint_error};
 /// use residuum::{Device, Method, Solver, Stopping, Vector};
 ///
@@ -206,18 +206,7 @@ impl<T: Real> Projector<T> {
     }
 }
 
-/// The cheap clone of a projector: both share its memory.
-impl<T: Real> From<&Projector<T>> for SharedOperator<T> {
-    fn from(projector: &Projector<T>) -> Self {
-        projector.clone().shared()
-    }
-}
-
-impl<T: Real> From<Projector<T>> for SharedOperator<T> {
-    fn from(projector: Projector<T>) -> Self {
-        projector.shared()
-    }
-}
+into_shared!(Projector cloned);
 
 impl<T: Real> LinearOperator<T> for Projector<T> {
     fn device(&self) -> &Device {

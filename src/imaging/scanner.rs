@@ -115,13 +115,23 @@ impl Scanner {
         Ok(scanner)
     }
 
-    /// Fails if vectors name the views: for what needs distances and angles.
+    /// Tells if all views turn about one axis at the same distances; vectors need not.
+    pub(super) fn is_regular(&self) -> bool {
+        !matches!(self.beam, Beam::Vectors(_))
+    }
+
+    /// Fails on views by vectors: for what needs one axis and one distance.
     pub(super) fn check_regular(&self, name: &'static str) -> Result<()> {
-        if let Beam::Vectors(_) = self.beam {
-            let reason = "views by vectors have no common axis, distance or angle, which this needs";
-            return Err(Error::Option { name, reason: reason.into() });
+        if self.is_regular() {
+            return Ok(());
         }
-        Ok(())
+        let reason = "views by vectors have no common axis, distance or angle, which this needs";
+        Err(Error::Option { name, reason: reason.into() })
+    }
+
+    /// A copy with these views, and with the angles that follow from them.
+    pub(super) fn with_vectors(&self, vectors: Vectors) -> Self {
+        Self { angles: vectors.angles(), beam: Beam::Vectors(vectors), ..*self }
     }
 
     /// Number of rays: rows of the matrix.
@@ -197,15 +207,10 @@ impl Scanner {
 
     /// The scanner of these views alone.
     pub(super) fn with_views(&self, kept: &[usize]) -> Self {
-        let (beam, angles) = match &self.beam {
-            Beam::Vectors(vectors) => {
-                let vectors = vectors.select(kept);
-                let angles = vectors.angles();
-                (Beam::Vectors(vectors), angles)
-            }
-            regular => (regular.clone(), kept.iter().map(|k| self.angles[*k]).collect()),
-        };
-        Self { beam, angles, ..*self }
+        if let Beam::Vectors(vectors) = &self.beam {
+            return self.with_vectors(vectors.select(kept));
+        }
+        Self { beam: self.beam.clone(), angles: kept.iter().map(|k| self.angles[*k]).collect(), ..*self }
     }
 
     /// Direction of the detector in the middle of the arc of all angles, in degrees anticlockwise from the right: along it a scan of a

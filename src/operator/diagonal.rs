@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
-use super::linear::{LinearOperator, SharedOperator, Structure, cannot_update, check_shape};
+use super::linear::{LinearOperator, SharedOperator, Structure, cannot_update, check_shape, into_shared};
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
@@ -132,18 +132,7 @@ impl<T: Real> Diagonal<T> {
     }
 }
 
-impl<T: Real> From<Diagonal<T>> for SharedOperator<T> {
-    fn from(diagonal: Diagonal<T>) -> Self {
-        Arc::new(diagonal)
-    }
-}
-
-/// The cheap clone: both share their entries.
-impl<T: Real> From<&Diagonal<T>> for SharedOperator<T> {
-    fn from(diagonal: &Diagonal<T>) -> Self {
-        Arc::new(diagonal.clone())
-    }
-}
+into_shared!(Diagonal cloned);
 
 impl<T: Real> LinearOperator<T> for Diagonal<T> {
     fn device(&self) -> &Device {

@@ -1,6 +1,6 @@
 //! Matrices whose entries a formula of the user's own makes whenever they are needed.
 
-use super::linear::{LinearOperator, SharedOperator, no_adjoint};
+use super::linear::{LinearOperator, SharedOperator, into_shared, no_adjoint};
 use crate::backend::linear::generated::Generator;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
@@ -177,11 +177,7 @@ impl<T: Real> std::fmt::Debug for Generated<T> {
     }
 }
 
-impl<T: Real> From<Generated<T>> for SharedOperator<T> {
-    fn from(generated: Generated<T>) -> Self {
-        generated.shared()
-    }
-}
+into_shared!(Generated);
 
 impl<T: Real> LinearOperator<T> for Generated<T> {
     fn device(&self) -> &Device {

@@ -222,19 +222,6 @@ impl<T: Real> dyn LinearOperator<T> + '_ {
     }
 }
 
-/// The cheap clone of a matrix: both share its entries.
-impl<T: Real> From<&Matrix<T>> for SharedOperator<T> {
-    fn from(matrix: &Matrix<T>) -> Self {
-        Arc::new(matrix.clone())
-    }
-}
-
-impl<T: Real> From<Matrix<T>> for SharedOperator<T> {
-    fn from(matrix: Matrix<T>) -> Self {
-        Arc::new(matrix)
-    }
-}
-
 pub(super) fn cannot_update() -> Error {
     let what = "this operator takes no other values: make a new one".into();
     Error::Structure { what, row: None }
@@ -254,6 +241,27 @@ pub(crate) fn no_adjoint() -> Error {
                   apply_adjoint and has_adjoint";
     Error::Option { name: "operator", reason: reason.into() }
 }
+
+/// Makes an operator turn into a shared one by itself; with `cloned` a reference to it too, by a cheap clone that shares its memory.
+macro_rules! into_shared {
+    ($name:ident) => {
+        impl<T: Real> From<$name<T>> for SharedOperator<T> {
+            fn from(operator: $name<T>) -> Self {
+                operator.shared()
+            }
+        }
+    };
+    ($name:ident cloned) => {
+        into_shared!($name);
+
+        impl<T: Real> From<&$name<T>> for SharedOperator<T> {
+            fn from(operator: &$name<T>) -> Self {
+                operator.clone().shared()
+            }
+        }
+    };
+}
+pub(crate) use into_shared;
 
 /// Operators behind pointers. What is shared is counted by its owner alone, so that `A'A` takes the bytes of one `A`.
 macro_rules! forward_operator {
@@ -309,6 +317,8 @@ macro_rules! forward_operator {
     };
 }
 forward_operator!(&A: |_| 0, Arc<A>: |_| 0, Box<A>: |this| (**this).bytes());
+
+into_shared!(Matrix cloned);
 
 impl<T: Real> LinearOperator<T> for Matrix<T> {
     fn device(&self) -> &Device {

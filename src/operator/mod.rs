@@ -16,7 +16,7 @@ pub use deflation::Deflation;
 pub use diagonal::Diagonal;
 pub use generated::Generated;
 pub use linear::{LinearOperator, RowSubsets, SharedOperator, Structure};
-pub(crate) use linear::{check_shape, no_adjoint, one_column};
+pub(crate) use linear::{check_shape, into_shared, no_adjoint, one_column};
 pub use norms::{adjoint_error, estimate_norm, frobenius_norm};
 pub(crate) use norms::{estimate_norm_in, magnitude};
 pub use split::SplitRows;

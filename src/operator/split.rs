@@ -1,6 +1,6 @@
 //! Matrices by rows whose products are divided by entries.
 
-use super::linear::{LinearOperator, SharedOperator, check_shape, no_adjoint};
+use super::linear::{LinearOperator, SharedOperator, check_shape, into_shared, no_adjoint};
 use crate::backend::linear::split::SplitMatrix;
 use crate::device::Device;
 use crate::error::{Error, Result};
@@ -102,11 +102,7 @@ impl<T: Real> SplitRows<T> {
     }
 }
 
-impl<T: Real> From<SplitRows<T>> for SharedOperator<T> {
-    fn from(split: SplitRows<T>) -> Self {
-        split.shared()
-    }
-}
+into_shared!(SplitRows);
 
 impl<T: Real> LinearOperator<T> for SplitRows<T> {
     fn device(&self) -> &Device {

@@ -18,7 +18,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, check_shape};
+use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
 use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::vector::Vector;
 use crate::{magnitude, threads};
@@ -339,11 +339,7 @@ fn inverse(block: &[f64], size: usize, epsilon: f64) -> Option<Vec<f64>> {
     Some(inverse)
 }
 
-impl<T: Real> From<BlockJacobi<T>> for SharedOperator<T> {
-    fn from(blocks: BlockJacobi<T>) -> Self {
-        blocks.shared()
-    }
-}
+into_shared!(BlockJacobi);
 
 impl<T: Real> LinearOperator<T> for BlockJacobi<T> {
     fn device(&self) -> &Device {

@@ -26,7 +26,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, check_shape};
+use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
 use crate::sparse::{AsCsr, Csr, Format};
 use crate::threads;
 use crate::vector::Vector;
@@ -249,11 +249,7 @@ fn bound<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> f64 {
     threads::numbers(0..a.rows(), 1024, |_, i| sum(i)).into_iter().fold(1.0, f64::max)
 }
 
-impl<T: Real> From<Polynomial<T>> for SharedOperator<T> {
-    fn from(polynomial: Polynomial<T>) -> Self {
-        polynomial.shared()
-    }
-}
+into_shared!(Polynomial);
 
 impl<T: Real> LinearOperator<T> for Polynomial<T> {
     fn device(&self) -> &Device {

@@ -23,7 +23,7 @@ use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Real, first_not_finite, per_number};
-use crate::operator::{LinearOperator, SharedOperator, check_shape};
+use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
 use crate::sparse::{AsCsr, Csr, colours};
 use crate::threads;
 use crate::vector::Vector;
@@ -399,18 +399,7 @@ fn launches(bounds: &[u32]) -> Vec<(Range<usize>, usize)> {
     found
 }
 
-impl<T: Real> From<Sweep<T>> for SharedOperator<T> {
-    fn from(sweep: Sweep<T>) -> Self {
-        sweep.shared()
-    }
-}
-
-/// The cheap clone: both share their entries.
-impl<T: Real> From<&Sweep<T>> for SharedOperator<T> {
-    fn from(sweep: &Sweep<T>) -> Self {
-        sweep.clone().shared()
-    }
-}
+into_shared!(Sweep cloned);
 
 impl<T: Real> LinearOperator<T> for Sweep<T> {
     fn device(&self) -> &Device {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use super::method::Method;
 use super::null_space::NullSpace;
 use super::regularise::{
-    Penalty, Regularization, SharedPenalty, check_regularizations, in_place_of_corrections, lock, no_corrections,
+    Penalty, Regularization, SharedPenalty, check_regularizations, in_place_of_regularizations, lock,
+    no_regularizations,
 };
 use super::stopping::{StopRule, Stopping};
 use crate::backend::linear::product::MOST_COLUMNS;
@@ -144,7 +145,7 @@ impl<T: Real> Setup<T> {
             return Err(Error::Option { name: "columns", reason });
         }
         if !self.regularizations.is_empty() && !method.takes_regularizations() {
-            return Err(no_corrections(*method));
+            return Err(no_regularizations(*method));
         }
         if let Some(penalty) = &self.penalty {
             self.check_penalty(&*lock(penalty))?;
@@ -222,7 +223,7 @@ impl<T: Real> Setup<T> {
             return refuse(format!("{} takes none", self.method));
         }
         if self.regularizations.iter().any(|regularization| *regularization != Regularization::none()) {
-            return Err(in_place_of_corrections());
+            return Err(in_place_of_regularizations());
         }
         let (images, bound) = (penalty.columns(), penalty.norm_bound());
         if !(bound >= 0.0 && bound.is_finite()) {

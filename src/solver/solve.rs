@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::direct::{Direct, only};
 use super::method::Method;
 use super::regularise::{
-    Regularization, check_regularizations, in_place_of_corrections, no_bounds, no_corrections,
+    Regularization, check_regularizations, in_place_of_regularizations, no_bounds, no_regularizations,
 };
 use super::right::{Right, no_damping};
 use super::run::{Observer, Report};
@@ -112,10 +112,10 @@ impl<T: Real> Solver<T> {
     pub fn set_regularizations(&mut self, regularizations: &[Regularization]) -> Result<()> {
         let setup = self.setup();
         if !setup.method.takes_regularizations() {
-            return Err(no_corrections(setup.method));
+            return Err(no_regularizations(setup.method));
         }
         if setup.penalty.is_some() {
-            return Err(in_place_of_corrections());
+            return Err(in_place_of_regularizations());
         }
         let regularizations = setup.regularizations_of_columns(regularizations)?;
         check_regularizations(setup.method, &regularizations, self.operator().cols())?;

@@ -36,7 +36,7 @@ use super::sweep::{RowOrdering, Sweep, SweepOptions};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator};
+use crate::operator::{LinearOperator, SharedOperator, into_shared};
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
@@ -404,11 +404,7 @@ fn together<T: Real>(a: &Csr<T>, kind: Factorisation, places: &Places, values: &
     Ok(made)
 }
 
-impl<T: Real> From<Incomplete<T>> for SharedOperator<T> {
-    fn from(factors: Incomplete<T>) -> Self {
-        factors.shared()
-    }
-}
+into_shared!(Incomplete);
 
 impl<T: Real> LinearOperator<T> for Incomplete<T> {
     fn device(&self) -> &Device {

@@ -21,7 +21,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::{Matrix, Transposed};
 use crate::number::{Real, per_number};
-use crate::operator::{LinearOperator, SharedOperator, Structure};
+use crate::operator::{LinearOperator, SharedOperator, Structure, into_shared};
 use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry, stored_bytes};
 use crate::precond::support::{
     check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads,
@@ -298,11 +298,7 @@ impl Dense {
 /// Share of the norm of a column below which what the columns before leave of it is rounding.
 const DEPENDENT: f64 = 1e-14;
 
-impl<T: Real> From<Spai<T>> for SharedOperator<T> {
-    fn from(inverse: Spai<T>) -> Self {
-        inverse.shared()
-    }
-}
+into_shared!(Spai);
 
 impl<T: Real> LinearOperator<T> for Spai<T> {
     fn device(&self) -> &Device {

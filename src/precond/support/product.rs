@@ -55,11 +55,7 @@ macro_rules! operator_in_field {
         });
     };
     ($name:ident.$field:ident { $($more:item)* }) => {
-        impl<T: Real> From<$name<T>> for SharedOperator<T> {
-            fn from(inverse: $name<T>) -> Self {
-                inverse.shared()
-            }
-        }
+        crate::operator::into_shared!($name);
 
         impl<T: Real> LinearOperator<T> for $name<T> {
             fn device(&self) -> &Device {
@@ -76,12 +72,6 @@ macro_rules! operator_in_field {
             }
             fn bytes(&self) -> u64 {
                 self.$field.bytes()
-            }
-            fn takes_columns(&self) -> bool {
-                self.$field.takes_columns()
-            }
-            fn apply_columns(&self, columns: usize, x: &Vector<T>, z: &mut Vector<T>) -> Result<()> {
-                self.$field.apply_columns(columns, x, z)
             }
             fn launches(&self, columns: usize) -> usize {
                 self.$field.launches(columns)

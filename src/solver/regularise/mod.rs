@@ -8,8 +8,8 @@ mod substitution;
 mod term;
 
 pub(crate) use objective::{Objective, Values};
-pub(crate) use penalty::{Penalised, in_place_of_corrections, lock};
-pub(crate) use refusals::{no_bounds, no_corrections};
+pub(crate) use penalty::{Penalised, in_place_of_regularizations, lock};
+pub(crate) use refusals::{no_bounds, no_regularizations};
 pub(crate) use regularization::damp;
 pub(crate) use substitution::Substituted;
 pub(crate) use term::{Regularized, check_regularizations, edges_of, weights_of};

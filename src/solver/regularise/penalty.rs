@@ -91,7 +91,7 @@ pub(crate) fn lock<P: ?Sized>(penalty: &Mutex<P>) -> MutexGuard<'_, P> {
 }
 
 /// The refusal of regularizations beside a penalty.
-pub(crate) fn in_place_of_corrections() -> Error {
+pub(crate) fn in_place_of_regularizations() -> Error {
     Error::Option { name: "penalty", reason: "it takes the place of regularizations".into() }
 }
 

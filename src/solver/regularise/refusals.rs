@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::solver::method::Method;
 
 /// The refusal of regularizations by `method`.
-pub(crate) fn no_corrections(method: impl Display) -> Error {
+pub(crate) fn no_regularizations(method: impl Display) -> Error {
     Error::Option {
         name: "regularizations",
         reason: format!("{method} takes none; {} do", Method::names(Method::takes_regularizations)),

@@ -13,7 +13,7 @@ use crate::recurrence::{GRADIENT_LIMIT, GRADIENT_RATIO, REGISTERS, RESIDUAL_LIMI
 use crate::solver::engine::inputs::{Inputs, Status};
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
-use crate::solver::regularise::{Regularization, Values, no_bounds, no_corrections};
+use crate::solver::regularise::{Regularization, Values, no_bounds, no_regularizations};
 use crate::solver::script::{Call, Launch, Residual, Space, StepLimit, X};
 use crate::solver::stopping::Limits;
 use crate::solver::weight::ChosenWeight;
@@ -150,7 +150,7 @@ impl<T: Real> Engine<T> {
         match &mut self.objective {
             Some(objective) => objective.set_regularizations(regularizations),
             None if self.regularised.is_some() => self.set_weights(regularizations),
-            None => Err(no_corrections("this method")),
+            None => Err(no_regularizations("this method")),
         }
     }
 
