@@ -113,7 +113,7 @@ fn single(setting: &Setting, name: &str, a: &Csr<f64>) -> Result<()> {
                 Err(error) => return Err(error),
             };
             row[format!("{kind}_mb")] = Value::from((*built.operator).bytes() as f64 / 1e6);
-            let stopping = Stopping { rtol: 1e-8, max_iterations: 5000, ..Stopping::for_precision::<f64>() };
+            let stopping = Stopping::for_precision::<f64>().with_rtol(1e-8).with_max_iterations(5000);
             let setup = Setup::new(Method::Cg, stopping).with_preconditioner(built.operator);
             let report = fastest(3, &mut Solver::with(&matrix, setup)?, &b)?;
             row[format!("{kind}_iterations")] = Value::from(report.iterations);

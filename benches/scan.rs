@@ -88,14 +88,14 @@ fn case<T: Real>(
     let forward = measure::time(device, || a.apply(&x, &mut b))?.microseconds;
     let mut image = Vector::zeros(device, a.cols())?;
     let back = measure::time(device, || a.apply_adjoint(&b, &mut image))?.microseconds;
-    let stopping = Stopping { rtol: 0.0, ..Stopping::after(ITERATIONS) };
+    let stopping = Stopping::after(ITERATIONS).with_rtol(0.0);
     let mut solver = Solver::with(a.clone(), Setup::new(Method::Cgnr, stopping.clone()))?;
     let plain = fastest(|| {
         x.fill(T::default())?;
         let report = solver.solve(&b, &mut x)?;
         Ok(report.times.solve / report.iterations.max(1) as f64)
     })?;
-    let how = Reconstruction { stopping, ..Reconstruction::of_scans::<T>() };
+    let how = Reconstruction::of_scans::<T>().with_stopping(stopping);
     let mut reconstructor = Reconstructor::new(&system, how.clone(), 1)?;
     let regularised = fastest(|| {
         let image = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?.remove(0);
@@ -103,8 +103,8 @@ fn case<T: Real>(
     })?;
     // Milliseconds of a whole frame by so many iterations, but the first.
     let frame = |iterations: usize| {
-        let stopping = Stopping { max_iterations: iterations, ..how.stopping.clone() };
-        let mut reconstructor = Reconstructor::new(&system, Reconstruction { stopping, ..how.clone() }, 1)?;
+        let stopping = how.stopping.clone().with_max_iterations(iterations);
+        let mut reconstructor = Reconstructor::new(&system, how.clone().with_stopping(stopping), 1)?;
         fastest(|| {
             let clock = Instant::now();
             let _ = reconstructor.reconstruct_readings(&[&readings], &mut |_| ControlFlow::Continue(()))?;
@@ -166,9 +166,9 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     let products = of_matrix
         .or_else(|| Some(system.projector()?.product_bytes() + system.projector()?.transposed_product_bytes()));
     let products = products.unwrap_or(0) as f64;
-    let (above, none) = (Regularization { lower: 0.0, ..Regularization::none() }, Regularization::none());
-    let variation = Regularization { variation: 1.0, width: grid.side, ..above.clone() };
-    let smoothed = Regularization { epsilon: 0.01, ..variation.clone() };
+    let (above, none) = (Regularization::none().with_lower(0.0), Regularization::none());
+    let variation = above.clone().with_variation(1.0).with_width(grid.side);
+    let smoothed = variation.clone().with_epsilon(0.01);
     let cases = [
         (Method::Cgnr, &none, 1),
         (Method::Fista, &above, 1),
@@ -184,7 +184,7 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
     // Without and with total variation.
     let mut of_cgnr = [None; 2];
     for (method, regularization, subsets) in cases {
-        let setup = Setup::new(method, Stopping { rtol: 0.0, ..Stopping::after(many.div_ceil(subsets)) });
+        let setup = Setup::new(method, Stopping::after(many.div_ceil(subsets)).with_rtol(0.0));
         let in_subsets = match subsets {
             1 => None,
             count => Some(System::<f32>::of_subsets(device, scanner, grid, format, count)?),

@@ -16,7 +16,8 @@ use common::Setting;
 use readings::{no_more_than_0, readings};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Storage, Transposed, Vector,
+    Columns, Csr, Format, Matrix, Method, Real, Report, Result, Setup, Solver, Stopping, Storage, Transposed,
+    Vector,
 };
 use serde_json::json;
 
@@ -81,7 +82,7 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
     let (device, copy) = (&setting.device, setting.copy);
     let a: Csr<T> = gallery::poisson_2d(side, 0.01)?;
     let n = a.rows();
-    let storage = Storage { format, packing: setting.packing()?, ..Storage::default() };
+    let storage = Storage::default().with_format(format).with_packing(setting.packing()?);
     let matrix = Matrix::stored(device, &a, storage)?;
     let mut random = gallery::Random::new(7);
     let b: Vec<T> = (0..n).map(|_| T::from_f64(random.uniform())).collect();
@@ -122,14 +123,14 @@ fn poisson<T: Real>(setting: &Setting, side: usize, format: Format, method: &str
 fn stock_koch(setting: &Setting, system: &str, images: usize) -> Result<()> {
     let (device, copy, columns) = (&setting.device, setting.copy, images.clamp(1, 4));
     let a: Csr<f32> = gallery::by_name(system)?;
-    let storage = Storage { transposed: Transposed::Copy, packing: setting.packing()?, ..Storage::default() };
+    let storage = Storage::default().with_transposed(Transposed::Copy).with_packing(setting.packing()?);
     let matrix = Matrix::stored(device, &a, storage)?;
     let readings = readings(a.rows(), images);
     let sign = no_more_than_0(&matrix);
     let setup = Setup::new(Method::Cgnr, Stopping::after(400)).with_columns(columns).with_regularizations(&[sign]);
     let mut solver = Solver::with(&matrix, setup)?;
-    let mut x = Vector::zeros(device, a.cols() * columns)?;
-    let mut b = Vector::zeros(device, a.rows() * columns)?;
+    let mut x = Columns::zeros(device, a.cols(), columns)?;
+    let mut b = Columns::zeros(device, a.rows(), columns)?;
     // Places that are left over are filled with the first images again.
     let batches: Vec<Vec<&[f32]>> = (0..images.div_ceil(columns))
         .map(|k| (0..columns).map(|c| &readings[(k * columns + c) % images][..]).collect())
@@ -138,10 +139,10 @@ fn stock_koch(setting: &Setting, system: &str, images: usize) -> Result<()> {
     let (us, spread, report) = measure(|| {
         let (clock, mut seconds, mut last) = (Instant::now(), 0.0, None);
         for batch in &batches {
-            b.write_columns(batch)?;
+            b.write(batch)?;
             x.fill(0.0)?;
             let report = solver.solve_many(&b, &mut x)?.remove(0);
-            let _answers = x.to_columns(columns)?;
+            let _answers = x.to_vecs()?;
             seconds += report.times.solve;
             last = Some(report);
         }

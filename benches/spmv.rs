@@ -61,7 +61,7 @@ fn run(setting: &Setting) -> Result<()> {
 
 fn formats_of<T: Real>(setting: &Setting, name: &str, a: &Csr<T>, formats: &[Format]) -> Result<()> {
     for format in formats {
-        let storage = Storage { format: *format, packing: setting.packing()?, ..Storage::default() };
+        let storage = Storage::default().with_format(*format).with_packing(setting.packing()?);
         setting.row(&measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?.json());
     }
     Ok(())
@@ -96,7 +96,7 @@ fn file<T: Real>(setting: &Setting, name: &str, a: &Csr<T>) -> Result<()> {
         if bytes > 3 * csr {
             continue;
         }
-        let storage = Storage { format: *format, packing: setting.packing()?, ..Storage::default() };
+        let storage = Storage::default().with_format(*format).with_packing(setting.packing()?);
         let mut row = measure(&setting.device, name, a, storage, Product::Forward, setting.copy)?;
         row.chosen = row.format == chosen;
         setting.row(&row.json());

@@ -70,7 +70,7 @@ fn solve<T: Real>(device: &Device) -> Result<String> {
     let a = Matrix::new(device, &gallery::poisson_2d::<T>(256, 0.01)?, Format::Auto)?;
     let b = Vector::filled(device, a.rows(), T::from_f64(1.0))?;
     let mut x = Vector::zeros(device, a.cols())?;
-    let stopping = Stopping { max_iterations: 1000, ..Stopping::for_precision::<T>() };
+    let stopping = Stopping::for_precision::<T>().with_max_iterations(1000);
     let report = Solver::new(&a, Method::Cg, stopping)?.solve(&b, &mut x)?;
     assert!(report.converged(), "{report}");
     let sum = x.to_vec()?.iter().fold(0u64, |sum, v| sum.rotate_left(1) ^ v.to_f64().to_bits());

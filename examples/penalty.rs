@@ -151,7 +151,7 @@ fn run(options: &Options) -> Result<bool> {
     let mut b = Vector::zeros(&device, n / 4)?;
     a.multiply(&Vector::from_slice(&device, &truth)?, &mut b)?;
     let stopping =
-        Stopping { rtol: 0.0, gradient_reduction: 1e-4, max_iterations: 400, ..Stopping::for_precision::<f32>() };
+        Stopping::for_precision::<f32>().with_rtol(0.0).with_gradient_reduction(1e-4).with_max_iterations(400);
     let setup = Setup::new(Method::Cgnr, stopping);
     let solve = |setup: Setup<f32>| -> Result<(Report, f64)> {
         let mut x = Vector::zeros(&device, n)?;

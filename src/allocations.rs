@@ -1,13 +1,13 @@
-//! Number of buffers that this process has allocated. Tests read it to see that a second solve allocates nothing.
+//! Number of buffers that this process has allocated.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Host back end included.
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-/// Number of device buffers (and host vectors that stand for them) this process has allocated so far.
+/// Number of device buffers that this process has allocated so far, and of host vectors that stand for them.
 ///
-/// A second solve with the same solver allocates nothing; this count is how that is tested.
+/// A second solve with the same solver allocates nothing: the count before it is the count after it.
 pub fn allocations() -> u64 {
     ALLOCATIONS.load(Ordering::Relaxed)
 }

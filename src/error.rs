@@ -33,12 +33,31 @@ pub enum Error {
         /// The first such index.
         index: usize,
     },
-    /// An option outside its range.
+    /// A value outside its range.
     #[error("option {name}: {reason}")]
     Option {
-        /// The option's name.
+        /// Name of the argument or field.
         name: &'static str,
-        /// Why the value cannot be used.
+        /// The value, and those that are possible.
+        reason: String,
+    },
+    /// A text that names none of the things it may name.
+    #[error("option {name}: '{text}' is none of {known}")]
+    Name {
+        /// Name of the argument or field.
+        name: &'static str,
+        /// The text.
+        text: String,
+        /// All names, with commas between them.
+        known: String,
+    },
+    /// Values, or objects, that are right one by one and cannot be used together: a method and a preconditioner, an operator and a
+    /// product that it does not have. Another choice of one of them helps.
+    #[error("option {name}: {reason}")]
+    Conflict {
+        /// Name of the argument or field that cannot be used beside the others.
+        name: &'static str,
+        /// The reason, and what to take instead if something is known.
         reason: String,
     },
     /// No device matches what was asked for.
@@ -137,8 +156,34 @@ pub enum Error {
     },
 }
 
+impl Error {
+    /// Name of the argument or field at fault, and the reason; none unless this is [`Error::Option`], [`Error::Name`] or
+    /// [`Error::Conflict`].
+    ///
+    /// ```
+    /// use residuum::Method;
+    ///
+    /// let error = "cq".parse::<Method>().unwrap_err();
+    /// let (name, reason) = error.argument().expect("a name that is unknown");
+    /// assert_eq!(name, "method");
+    /// assert!(reason.starts_with("'cq' is none of cg, "));
+    /// ```
+    pub fn argument(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Option { name, reason } | Self::Conflict { name, reason } => Some((name, reason.clone())),
+            Self::Name { name, text, known } => Some((name, format!("'{text}' is none of {known}"))),
+            _ => None,
+        }
+    }
+}
+
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// The error of a text that is none of the `known` names.
+pub(crate) fn unknown(name: &'static str, text: &str, known: impl Into<String>) -> Error {
+    Error::Name { name, text: text.into(), known: known.into() }
+}
 
 /// Fails unless two lengths agree.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {

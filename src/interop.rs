@@ -58,7 +58,7 @@ pub mod opencl3 {
     /// The device of `queue`, used through that queue, in its context.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) for a queue that runs commands out of order;
+    /// [`Error::Conflict`](crate::Error::Conflict) for a queue that runs commands out of order;
     /// [`Error::Api`](crate::Error::Api).
     pub fn device(queue: &CommandQueue) -> Result<Device> {
         Ok(Device::on_context(ocl::Context::on_queue(queue)?, super::CHOICE.into()))

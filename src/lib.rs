@@ -27,6 +27,7 @@ struct Matrices;
 
 mod allocations;
 mod backend;
+mod columns;
 mod device;
 mod device_info;
 pub mod doctor;
@@ -54,6 +55,7 @@ pub mod precond;
 mod recurrence;
 mod reduction;
 mod runs;
+mod setters;
 #[cfg(feature = "simulation")]
 pub mod simulation;
 mod solver;
@@ -67,7 +69,7 @@ pub mod tuning;
 mod vector;
 mod verdict;
 
-pub use allocations::allocations;
+pub use columns::Columns;
 pub use device::{Candidate, DEVICE_VARIABLE, Device, DeviceFilter};
 pub use device_info::{BackendKind, DeviceInfo, DeviceKind};
 pub use error::{Error, Result};

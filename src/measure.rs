@@ -1,7 +1,8 @@
-//! Times of work on a device, for benchmarks, the tuner and curious users.
+//! Times of work on a device, and the number of allocations: for benchmarks, the tuner and curious users.
 
 use std::time::Instant;
 
+pub use crate::allocations::allocations;
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;

@@ -90,8 +90,6 @@ per_number! {
     fn filled<T>(device: &Device, len: usize, value: T) -> Result<Vector<T>> = Vector::filled_here;
     fn to_vec<T>(this: &Vector<T>) -> Result<Vec<T>> = Vector::to_vec_here;
     fn write<T>(this: &mut Vector<T>, data: &[T]) -> Result<()> = Vector::write_here;
-    fn interleave<T>(columns: &[&[T]]) -> Result<Vec<T>> = interleave_here;
-    fn to_columns<T>(this: &Vector<T>, columns: usize) -> Result<Vec<Vec<T>>> = Vector::to_columns_here;
     fn reduce_column<T>(
         this: &Vector<T>,
         column: Column,
@@ -100,14 +98,6 @@ per_number! {
     ) -> Result<f64> = Vector::reduce_column_here;
     fn column_norm<T>(this: &Vector<T>, column: Column) -> Result<Magnitude> = Vector::column_norm_here;
     fn scale_columns<T>(this: &mut Vector<T>, exponents: &[i32]) -> Result<()> = Vector::scale_columns_here;
-}
-
-fn interleave_here<T: Real>(columns: &[&[T]]) -> Result<Vec<T>> {
-    let len = columns.first().map_or(0, |c| c.len());
-    for column in columns {
-        same_length("vectors to interleave", len, column.len())?;
-    }
-    Ok((0..len).flat_map(|i| columns.iter().map(move |c| c[i])).collect())
 }
 
 impl<T: Real> Vector<T> {
@@ -165,15 +155,6 @@ impl<T: Real> Vector<T> {
         &mut self.memory
     }
 
-    /// Interleaves several vectors of equal length for a solve with many right-hand sides: element `i` of vector
-    /// `c` goes to place `i * columns + c`.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] when the lengths differ; as [`Vector::from_slice`].
-    pub fn interleaved(device: &Device, columns: &[&[T]]) -> Result<Self> {
-        Self::from_slice(device, &interleave(columns)?)
-    }
-
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
@@ -203,22 +184,6 @@ impl<T: Real> Vector<T> {
         Ok(data)
     }
 
-    /// The `columns` vectors that [`Vector::interleaved`] put together.
-    ///
-    /// # Errors
-    /// As [`Vector::to_vec`].
-    pub fn to_columns(&self, columns: usize) -> Result<Vec<Vec<T>>> {
-        to_columns(self, columns)
-    }
-
-    fn to_columns_here(&self, columns: usize) -> Result<Vec<Vec<T>>> {
-        let data = self.to_vec()?;
-        if columns == 1 {
-            return Ok(vec![data]);
-        }
-        Ok((0..columns).map(|c| data.iter().skip(c).step_by(columns.max(1)).copied().collect()).collect())
-    }
-
     /// Overwrites the elements with `data`.
     ///
     /// # Errors
@@ -240,17 +205,6 @@ impl<T: Real> Vector<T> {
         let mut copy = Self::zeros(self.device(), self.len)?;
         copy.copy_from(self)?;
         Ok(copy)
-    }
-
-    /// Overwrites the elements with several vectors of one length, interleaved as by [`Vector::interleaved`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] unless they have the vector's length together.
-    pub fn write_columns(&mut self, columns: &[&[T]]) -> Result<()> {
-        match columns {
-            [column] => self.write(column),
-            _ => self.write(&interleave(columns)?),
-        }
     }
 
     /// `x = y`.

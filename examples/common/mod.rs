@@ -103,13 +103,13 @@ pub fn exit<P: CommandFactory>(program: &str, outcome: Result<bool>) -> ExitCode
 
 /// An error with the name of the option that a user knows, if the library names a field of its own.
 fn in_words_of_the_program(error: &Error, command: &clap::Command) -> String {
-    let Error::Option { name, reason } = error else { return error.to_string() };
+    let Some((name, reason)) = error.argument() else { return error.to_string() };
     // The terms of a regularization are values of one option, and a variable of the environment is none.
-    let (name, reason) = match *name {
+    let (name, reason) = match name {
         name @ ("tikhonov" | "smooth" | "directional") => ("regularizer", format!("{name}: {reason}")),
         "variation" => ("regularizer", format!("tv: {reason}")),
         name if name.starts_with("RESIDUUM_") => return format!("{name}: {reason}"),
-        name => (name, reason.clone()),
+        name => (name, reason),
     };
     let known = match name {
         "max_iterations" => "iterations",

@@ -228,9 +228,7 @@ impl<T: Real> Simulation for Program<T> {
         self.frame += 1;
         // The solution is far closer to the exact one than this.
         let stopping = match (self.options.show.iterations, self.options.show.rtol) {
-            (None, None) => {
-                Stopping { rtol: if T::EPSILON < 1e-10 { 1e-10 } else { 1e-6 }, ..Stopping::for_precision::<T>() }
-            }
+            (None, None) => Stopping::for_precision::<T>().with_rtol(if T::EPSILON < 1e-10 { 1e-10 } else { 1e-6 }),
             _ => self.options.show.stopping::<T>(None),
         };
         let stored = self.options.operator == OperatorKind::Stored;

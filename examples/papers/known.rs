@@ -28,7 +28,7 @@ pub(crate) fn solve(
 ) -> Result<Solved> {
     let device = operator.device().clone();
     let mut setup =
-        Setup::new(Method::Cg, Stopping { rtol, max_iterations: 4000, ..Stopping::for_precision::<f64>() });
+        Setup::new(Method::Cg, Stopping::for_precision::<f64>().with_rtol(rtol).with_max_iterations(4000));
     setup.preconditioner = preconditioner;
     let wanted = Vector::from_slice(&device, x_sol)?;
     let (mut b, mut x) = (Vector::zeros(&device, x_sol.len())?, Vector::zeros(&device, x_sol.len())?);

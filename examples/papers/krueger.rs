@@ -90,7 +90,7 @@ fn vectors(setting: &Setting) -> Result<()> {
 }
 
 fn product(setting: &Setting, name: &str, paper: Option<f64>, a: &Csr<f32>, format: Format) -> Result<()> {
-    let storage = Storage { format, packing: Packing::Never, ..Storage::default() };
+    let storage = Storage::default().with_format(format).with_packing(Packing::Never);
     let bytes = Matrix::stored(&setting.device, a, storage)?.product_bytes();
     row(setting, name, paper, bytes, |device| {
         let matrix = Matrix::stored(device, a, storage)?;
@@ -116,7 +116,7 @@ fn matrices(setting: &Setting) -> Result<()> {
     product(setting, "ten diagonals of 4096^2", None, &large, Format::Dia)?;
     let wave = wave_matrix(1024)?;
     product(setting, "wave matrix of 1024^2", Some(4.54), &wave, Format::Dia)?;
-    let storage = Storage { format: Format::Dia, packing: Packing::Never, ..Storage::default() };
+    let storage = Storage::default().with_format(Format::Dia).with_packing(Packing::Never);
     let bytes = Matrix::stored(&setting.device, &wave, storage)?.product_bytes() + 4 * wave.rows() as u64;
     row(setting, "wave matrix of 1024^2: A x - y", None, bytes, |device| {
         let matrix = Matrix::stored(device, &wave, storage)?;
@@ -140,7 +140,7 @@ fn cg(setting: &Setting) -> Result<()> {
         })
     };
     // Seven vectors are read or written beside the product.
-    let storage = Storage { format: Format::Dia, packing: Packing::Never, ..Storage::default() };
+    let storage = Storage::default().with_format(Format::Dia).with_packing(Packing::Never);
     let bytes = Matrix::stored(&setting.device, &wave, storage)?.product_bytes() + 28 * n as u64;
     row(setting, "CG iteration of 1024^2, wave matrix", Some(15.4), bytes, |device| {
         solve(device, &Matrix::stored(device, &wave, storage)?)
@@ -153,24 +153,20 @@ fn cg(setting: &Setting) -> Result<()> {
 /// Section 2: the transposed of diagonals is read at shifted places. Bytes and times of `A'x` over those of `A x`, and equal bits of `A'x`.
 fn transposed(setting: &Setting, n: usize) -> Result<()> {
     let a = gallery::diagonals::<f32>(n, 10, 64.min(n / 4), 2003)?;
-    let storage = Storage {
-        format: Format::Dia,
-        transposed: Transposed::Copy,
-        packing: Packing::Never,
-        ..Storage::default()
-    };
+    let storage =
+        Storage::default().with_format(Format::Dia).with_transposed(Transposed::Copy).with_packing(Packing::Never);
     let mut row: Value = json!({"transposed": format!("ten diagonals of {n}")});
     let (mut bits, mut gallery_noise) = (Vec::new(), gallery::Random::new(5));
     let data: Vec<f32> = (0..n).map(|_| gallery_noise.uniform() as f32).collect();
     for (place, device) in setting.devices() {
-        let alone = Matrix::stored(device, &a, Storage { transposed: Transposed::None, ..storage })?;
+        let alone = Matrix::stored(device, &a, storage.with_transposed(Transposed::None))?;
         let both = Matrix::stored(device, &a, storage)?;
         let x = Vector::from_slice(device, &data)?;
         let mut y = Vector::zeros(device, n)?;
         let forward = measured(device, || both.multiply(&x, &mut y))?;
         let backward = measured(device, || both.multiply_transposed(&x, &mut y))?;
         bits.push(y.to_vec()?);
-        let copied = Matrix::stored(device, &a, Storage { format: Format::CsrScalar, ..storage })?;
+        let copied = Matrix::stored(device, &a, storage.with_format(Format::CsrScalar))?;
         copied.multiply_transposed(&x, &mut y)?;
         bits.push(y.to_vec()?);
         row[format!("{place}_bytes_ratio")] = json!(both.bytes() as f64 / alone.bytes() as f64);

@@ -76,7 +76,7 @@ fn image(side: usize) -> Vec<f32> {
 
 /// Until a residual of 1.
 fn bounded() -> Stopping {
-    Stopping { rtol: 0.0, atol: 1.0, ..Stopping::for_precision::<f32>() }
+    Stopping::for_precision::<f32>().with_rtol(0.0).with_atol(1.0)
 }
 
 /// Table 6.1.
@@ -177,7 +177,7 @@ fn ssor(setting: &Setting, side: usize) -> Result<()> {
         let matrix = Matrix::new(device, &a, Format::Auto)?;
         let b = Vector::filled(device, a.rows(), 1.0)?;
         let mut enter = |name: &str, ordering: Option<RowOrdering>| -> Result<()> {
-            let stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+            let stopping = Stopping::for_precision::<f64>().with_rtol(1e-8);
             let mut setup = Setup::new(Method::Cg, stopping);
             if let Some(ordering) = ordering {
                 setup = setup.with_preconditioner(Sweep::new(

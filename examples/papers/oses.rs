@@ -97,7 +97,7 @@ fn transfer(setting: &Setting, cells: usize) -> Result<()> {
     let b = a.product(&solution(a.rows()))?;
     let mut row = json!({"table": "transfer", "unknowns": a.rows(), "entries": a.nnz()});
     for (place, device) in setting.devices() {
-        let stopping = Stopping { rtol: RTOL, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_rtol(RTOL);
         let found = from_memory(device, &a, &b, stopping)?;
         row["iterations"] = json!(found.iterations);
         row[format!("{place}_ms")] = json!(found.ms);

@@ -12,5 +12,5 @@ pub(crate) fn readings(rows: usize, images: usize) -> Vec<Vec<f32>> {
 /// The F of the paper, `x_i <= 0`.
 pub(crate) fn no_more_than_0(matrix: &Matrix<f32>) -> Regularization {
     let scale = matrix.frobenius_norm().powi(2) / matrix.cols() as f64;
-    Regularization { upper: 0.0, bound_weight: scale, ..Regularization::none() }
+    Regularization::none().with_upper(0.0).with_bound_weight(scale)
 }

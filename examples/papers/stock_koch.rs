@@ -10,8 +10,8 @@ use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Csr, Device, Format, Matrix, Method, Packing, Precision, Regularization, Report, Result, Setup, Solver,
-    Stopping, Storage, Transposed, Vector,
+    Columns, Csr, Device, Format, Matrix, Method, Packing, Precision, Regularization, Report, Result, Setup,
+    Solver, Stopping, Storage, Transposed, Vector,
 };
 use serde_json::{Value, json};
 
@@ -84,8 +84,10 @@ fn variants(setting: &Setting) -> Result<()> {
     let a = gallery::by_name::<f32>("stock-koch")?;
     for (variant, format, staged, paper) in VARIANTS {
         for (product, paper) in [Product::Forward, Product::Transposed].into_iter().zip(paper) {
-            let storage =
-                Storage { format, transposed: Transposed::Copy, packing: Packing::Never, ..Storage::default() };
+            let storage = Storage::default()
+                .with_format(format)
+                .with_transposed(Transposed::Copy)
+                .with_packing(Packing::Never);
             row(setting, variant, product, paper, |device| {
                 let device = staged.map_or_else(|| Ok(device.clone()), |staged| staging(device, staged))?;
                 Ok(measure(&device, "stock-koch", &a, storage, product, setting.copy)?.microseconds)
@@ -93,7 +95,7 @@ fn variants(setting: &Setting) -> Result<()> {
         }
     }
     row(setting, "A'y by atomic additions (not reproducible)", Product::Transposed, None, |device| {
-        let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
+        let storage = Storage::default().with_format(Format::CsrScalar).with_transposed(Transposed::Scatter);
         Ok(measure(device, "stock-koch", &a, storage, Product::Transposed, setting.copy)?.microseconds)
     });
     for (variant, staged, paper) in [("OnTheFly", false, 400), ("OnTheFly & LocalMemory", true, 807)] {
@@ -190,10 +192,10 @@ fn budget(setting: &Setting, system: &str, images: usize) -> Result<()> {
         let mut least = f64::INFINITY;
         for _ in 0..4 {
             let clock = Instant::now();
-            let b = Vector::interleaved(device, &readings)?;
-            let mut x = Vector::zeros(device, a.cols() * images)?;
+            let b = Columns::new(device, &readings)?;
+            let mut x = Columns::zeros(device, a.cols(), images)?;
             let reports = solver.solve_many(&b, &mut x)?;
-            let _images = x.to_columns(images)?;
+            let _images = x.to_vecs()?;
             // Each report has the same time.
             let compile = reports.first().map_or(0.0, |report| report.times.compile);
             least = least.min(clock.elapsed().as_secs_f64() - compile);
@@ -207,7 +209,7 @@ fn budget(setting: &Setting, system: &str, images: usize) -> Result<()> {
 }
 
 fn with_transposed(device: &Device, a: &Csr<f32>) -> Result<Matrix<f32>> {
-    Matrix::stored(device, a, Storage { transposed: Transposed::Copy, ..Storage::default() })
+    Matrix::stored(device, a, Storage::default().with_transposed(Transposed::Copy))
 }
 
 /// Figure 3: milliseconds from the readings to the image, and from the matrix, over the number of entries at equal density. The curves
@@ -296,13 +298,11 @@ fn preconditioned(setting: &Setting) -> Result<()> {
     let readings = readings(a.rows(), 1).remove(0);
     let solve = |device: &Device, f: bool, name: Option<&str>| -> Result<Value> {
         let matrix = with_transposed(device, &a)?;
-        let stopping = Stopping {
-            rtol: 0.0,
-            gradient_rtol: 0.0,
-            gradient_reduction: 1e-4,
-            max_iterations: ITERATIONS,
-            ..Stopping::for_precision::<f32>()
-        };
+        let stopping = Stopping::for_precision::<f32>()
+            .with_rtol(0.0)
+            .with_gradient_rtol(0.0)
+            .with_gradient_reduction(1e-4)
+            .with_max_iterations(ITERATIONS);
         let regularization = if f { no_more_than_0(&matrix) } else { Regularization::none() };
         let mut setup = Setup::new(Method::Cgnr, stopping).with_regularizations(&[regularization]);
         let mut set_up = 0.0;

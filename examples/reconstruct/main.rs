@@ -52,7 +52,7 @@ fn run<T: Real>(options: &Options) -> Result<bool> {
         say!("            {}", device.choice());
     }
     let how = options.how::<T>(problem.system.shape().is_some(), problem.system.scanner())?;
-    let how = Reconstruction { support: problem.support.clone(), ..how };
+    let how = how.with_support(problem.support.clone());
     if !options.json {
         introduce(&problem, &how);
     }

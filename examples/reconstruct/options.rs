@@ -11,7 +11,7 @@ use residuum::imaging::{
     Segmentation, Window,
 };
 use residuum::io::FileKind;
-use residuum::{Format, Method, Real, Result, StopRule, Stopping, WeightRule, io};
+use residuum::{Format, Method, Real, Result, StopRule, WeightRule, io};
 
 use crate::geometry::InputKind;
 
@@ -344,14 +344,13 @@ impl Options {
             }
             Some(Ending::Ncp) => (None, scanner.map(Scanner::ncp)),
         };
-        let stopping = Stopping {
-            rtol: self.rtol.or(limit).unwrap_or(default.stopping.rtol),
-            rule,
-            max_iterations: self.most_iterations(scanner),
-            gradient_rtol: self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol),
-            gradient_reduction: self.gradient_reduction.unwrap_or(reduction),
-            ..default.stopping
-        };
+        let stopping = default.stopping.clone();
+        let stopping = stopping
+            .with_rtol(self.rtol.or(limit).unwrap_or(default.stopping.rtol))
+            .with_rule(rule)
+            .with_max_iterations(self.most_iterations(scanner))
+            .with_gradient_rtol(self.gradient_rtol.unwrap_or(default.stopping.gradient_rtol))
+            .with_gradient_reduction(self.gradient_reduction.unwrap_or(reduction));
         let method = match self.method {
             Way::Fbp => Method::Cgnr,
             Way::Iterate(Method::Sirt { omega }) => Method::Sirt { omega: self.omega.unwrap_or(omega) },
@@ -361,20 +360,18 @@ impl Options {
         let terms =
             self.method != Way::Fbp && matches!(method, Method::Cgnr | Method::Pdhg) && self.weight.is_none();
         let regularizers = match (self.regularizer.is_empty(), picture) {
-            (true, true) if terms => default.regularizers,
+            (true, true) if terms => default.regularizers.clone(),
             _ => named,
         };
         let fbp = self.start_fbp || self.method == Way::Fbp;
-        Ok(Reconstruction {
-            method,
-            regularizers,
-            weight: self.weight,
-            start: fbp.then(|| self.filter.unwrap_or_default()),
-            lower,
-            upper,
-            support: None,
-            stopping,
-        })
+        Ok(default
+            .with_method(method)
+            .with_regularizers(regularizers)
+            .with_weight(self.weight)
+            .with_start(fbp.then(|| self.filter.unwrap_or_default()))
+            .with_lower(lower)
+            .with_upper(upper)
+            .with_stopping(stopping))
     }
 
     /// Tells if images are saved as TIFF.

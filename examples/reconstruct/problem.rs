@@ -453,7 +453,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, named: Option<Device>, pat
         let reason = format!("a matrix of {} x {}: there is nothing to solve", matrix.rows(), matrix.cols());
         return Err(option("matrix", reason));
     }
-    let io::Columns { vectors: readings, by_rows, .. } = io::read_columns::<T>(rhs, matrix.rows())?;
+    let io::FileColumns { vectors: readings, by_rows, .. } = io::read_columns::<T>(rhs, matrix.rows())?;
     if let Some(width) = options.width.filter(|w| *w == 0 || !matrix.cols().is_multiple_of(*w)) {
         return Err(option("width", format!("{width} does not divide {} unknowns", matrix.cols())));
     }
@@ -462,7 +462,7 @@ pub(crate) fn from_matrix<T: Real>(options: &Options, named: Option<Device>, pat
     let device = named.map_or_else(|| options.on.open_for::<T>(matrix.nnz()), Ok)?;
     let shape = options.width.map(|width| [matrix.cols() / width, width]);
     let system = if options.takes_subsets() {
-        let storage = Storage { format: options.format, transposed: Transposed::Copy, ..Storage::default() };
+        let storage = Storage::default().with_format(options.format).with_transposed(Transposed::Copy);
         let subsets = Subsets::of_matrix(&device, &matrix, storage, options.subsets.unwrap_or(1), 1)?;
         System::of_operator(subsets.shared(), shape)?
     } else {

@@ -7,8 +7,8 @@ use indicatif::ProgressBar;
 use residuum::precond::{Built, Preconditioner};
 use residuum::sparse::Partition;
 use residuum::{
-    Attempt, Csr, FallbackSolve, HostSystem, Matrix, Progress, Real, Report, Result, Setup, Solver, Stop, Vector,
-    solve_scaled_with_fallbacks, solve_with_fallbacks,
+    Attempt, Columns, Csr, FallbackSolve, HostSystem, Matrix, Progress, Real, Report, Result, Setup, Solver, Stop,
+    Vector, solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 
 /// Most right-hand sides at once.
@@ -133,16 +133,15 @@ impl<T: Real> System<'_, T> {
         solved: &mut Solved<T>,
     ) -> Result<()> {
         let (device, count) = (self.matrix.device(), columns.len());
-        let parts: Vec<&[T]> = columns.iter().map(|b| &**b).collect();
-        let b = Vector::interleaved(device, &parts)?;
-        let mut x = Vector::zeros(device, count * self.matrix.cols())?;
+        let b = Columns::new(device, columns)?;
+        let mut x = Columns::zeros(device, self.matrix.cols(), count)?;
         let reports = solver.solve_many_observed(&b, &mut x, &mut |progress: &Progress| {
             show(self.bar, progress);
             interrupt::flow()
         })?;
         // Reports of one solve tell the same time.
         solved.seconds += reports.iter().map(|r| r.times.solve + r.times.verify).fold(0.0, f64::max);
-        for ((b, report), answer) in columns.iter().zip(reports).zip(x.to_columns(count)?) {
+        for ((b, report), answer) in columns.iter().zip(reports).zip(x.to_vecs()?) {
             if !report.stop.failed() {
                 solved.reports.push(report);
                 solved.answers.push(answer);

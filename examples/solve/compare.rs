@@ -97,9 +97,9 @@ fn one<T: Real>(
         let mut x = Vector::zeros(device, matrix.cols())?;
         Solver::with(matrix, setup)?.solve_observed(b, &mut x, &mut |_: &Progress| interrupt::flow())
     };
-    let _programs = solve(Stopping { max_iterations: 1, ..stopping.clone() });
+    let _programs = solve(stopping.clone().with_max_iterations(1));
     let left = stopping.time_limit.map(|limit| limit.saturating_sub(Duration::from_secs_f64(setup_seconds)));
-    let outcome = solve(Stopping { time_limit: left, ..stopping.clone() }).map_err(|error| error.to_string());
+    let outcome = solve(stopping.clone().with_time_limit(left)).map_err(|error| error.to_string());
     Ok(Candidate { name, setup_seconds, entries, bytes, outcome })
 }
 

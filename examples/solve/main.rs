@@ -15,11 +15,11 @@ use common::{
     Precision, Written, device_json, interrupt, merged, option, reading_bar, say, shown, solving_bar, tell,
 };
 use options::{Options, name_of};
-use residuum::io::{self, Columns};
+use residuum::io::{self, FileColumns};
 use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::{
     Advice, Attempt, Csr, Definiteness, Device, Error, Examination, FallbackSolve, Format, Matrix, Method,
-    Progress, Real, Report, Result, Setup, Stop, Stopping, Vector, solve_with_fallbacks,
+    Progress, Real, Report, Result, Setup, Stop, Vector, solve_with_fallbacks,
 };
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
         };
         // A name of the gallery that is too large says so.
         return match path.to_str().map(gallery::by_name) {
-            Some(Err(Error::Option { .. })) | None => Err(missing()),
+            Some(Err(Error::Option { .. } | Error::Name { .. })) | None => Err(missing()),
             Some(found) => found,
         };
     }
@@ -58,7 +58,7 @@ fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
 
 /// Right-hand sides, and if they are the rows of the file.
 fn read_rhs<T: Real>(path: &Path, rows: usize) -> Result<(Vec<Vec<f64>>, bool)> {
-    let Columns { vectors, by_rows, .. } = io::read_columns::<T>(path, rows)?;
+    let FileColumns { vectors, by_rows, .. } = io::read_columns::<T>(path, rows)?;
     Ok((vectors.iter().map(|b| b.iter().map(|v| v.to_f64()).collect()).collect(), by_rows))
 }
 
@@ -345,7 +345,7 @@ fn instead<T: Real>(
             false => Matrix::new(device, &problem.a, format)?,
         };
         let time_limit = Some(setup.stopping.time_limit.map_or(limit, |own| own.min(limit)));
-        let setup = Setup::new(method, Stopping { time_limit, ..setup.stopping.clone() });
+        let setup = Setup::new(method, setup.stopping.clone().with_time_limit(time_limit));
         let mut x = Vector::zeros(device, problem.a.cols())?;
         let chain = problem.found.fallback_chain(&method);
         let observer = &mut |_: &Progress| interrupt::flow();

@@ -235,18 +235,19 @@ impl Options {
     /// When to stop.
     pub(crate) fn stopping<T: Real>(&self) -> Result<Stopping> {
         let default = Stopping::for_precision::<T>();
+        let rtol = self.rtol.unwrap_or(default.rtol);
+        let gradient_rtol = self.gradient_rtol.unwrap_or(default.gradient_rtol);
+        let gradient_reduction = self.gradient_reduction.unwrap_or(default.gradient_reduction);
         let limit = self.time_limit.or(self.compare.then_some(SECONDS_OF_CANDIDATE));
         let limit = limit.map(Duration::try_from_secs_f64).transpose();
-        Ok(Stopping {
-            rtol: self.rtol.unwrap_or(default.rtol),
-            atol: self.atol,
-            gradient_rtol: self.gradient_rtol.unwrap_or(default.gradient_rtol),
-            gradient_reduction: self.gradient_reduction.unwrap_or(default.gradient_reduction),
-            max_iterations: self.iterations,
-            exact_every: self.exact_every,
-            time_limit: limit.map_err(|e| option("time-limit", e.to_string()))?,
-            ..default
-        })
+        Ok(default
+            .with_rtol(rtol)
+            .with_atol(self.atol)
+            .with_gradient_rtol(gradient_rtol)
+            .with_gradient_reduction(gradient_reduction)
+            .with_max_iterations(self.iterations)
+            .with_exact_every(self.exact_every)
+            .with_time_limit(limit.map_err(|e| option("time-limit", e.to_string()))?))
     }
 
     /// Fails on names that are not known, on outputs that are inputs, cannot be written, or that this build cannot draw.

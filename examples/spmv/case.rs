@@ -83,10 +83,8 @@ pub(crate) fn measure<T: Real>(
     product: Product,
     copy_gbps: f64,
 ) -> Result<Row> {
-    let storage = Storage {
-        transposed: if product == Product::Transposed { storage.transposed } else { Transposed::None },
-        ..storage
-    };
+    let storage =
+        storage.with_transposed(if product == Product::Transposed { storage.transposed } else { Transposed::None });
     let (from, to) = match product {
         Product::Forward => (a.cols(), a.rows()),
         Product::Transposed => (a.rows(), a.cols()),

@@ -126,7 +126,7 @@ fn every_format<T: Real>(devices: &[Device], name: &str, a: &Csr<T>, options: &O
         }
         for device in devices {
             for product in products {
-                let storage = Storage { format: *format, transposed: Transposed::Copy, ..Storage::default() };
+                let storage = Storage::default().with_format(*format).with_transposed(Transposed::Copy);
                 let mut row = measure(device, name, a, storage, *product, copy)?;
                 row.chosen = row.format == chosen.to_string();
                 if options.json { common::print_json(row.json()) } else { say!("{row}") }

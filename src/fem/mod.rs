@@ -19,7 +19,7 @@
 //! let device = Device::best()?;
 //! let b = Vector::from_slice(&device, &load.b)?;
 //! let mut x = Vector::zeros(&device, space.len())?;
-//! let stopping = Stopping { rtol: 1e-10, ..Stopping::for_precision::<f64>() };
+//! let stopping = Stopping::for_precision::<f64>().with_rtol(1e-10);
 //! assert!(Solver::new(space.operator::<f64>(&device)?.shared(), Method::Cg, stopping)?.solve(&b, &mut x)?.converged());
 //!
 //! let solution = load.solution(&space, &x.to_vec()?)?;

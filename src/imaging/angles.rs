@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 use crate::io;
 
 /// Fewest angles that are asked about.
@@ -28,10 +28,7 @@ impl std::str::FromStr for AngleUnit {
         match text.as_str() {
             "°" | "deg" | "degs" | "degree" | "degrees" => Ok(Self::Degrees),
             "rad" | "rads" | "radian" | "radians" => Ok(Self::Radians),
-            _ => Err(Error::Option {
-                name: "theta_unit",
-                reason: format!("'{text}' is neither degrees nor radians"),
-            }),
+            _ => Err(unknown("theta_unit", &text, "degrees, radians")),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::angles::AngleUnit;
 use super::bad_pixels::BadPixels;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// Meaning of the pictures of a volume of counts, and of the first of three dimensions of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl std::str::FromStr for Order {
         match text {
             "angles" => Ok(Self::Angles),
             "slices" => Ok(Self::Slices),
-            _ => Err(Error::Option { name: "order", reason: format!("'{text}' is neither angles nor slices") }),
+            _ => Err(unknown("order", text, "angles, slices")),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::edges::{Edges, Sides};
 use super::scanner::{Beam, FURTHEST, Grid, Scanner};
 use crate::backend::tomography::fbp::{self, Views};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result, same_length, unknown};
 use crate::fourier::{Complex, Fourier};
 use crate::number::{Real, per_number};
 use crate::threads;
@@ -69,10 +69,10 @@ impl std::str::FromStr for Filter {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|filter| filter.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::Option { name: "filter", reason: format!("'{text}' is none of {names}") }
-        })
+        Self::ALL
+            .into_iter()
+            .find(|filter| filter.name() == text)
+            .ok_or_else(|| unknown("filter", text, Self::ALL.map(Self::name).join(", ")))
     }
 }
 
@@ -570,7 +570,7 @@ mod tests {
         for filter in Filter::ALL {
             assert_eq!(filter.name().parse::<Filter>().expect("own name"), filter);
         }
-        assert!(matches!("boxcar".parse::<Filter>(), Err(Error::Option { name: "filter", .. })));
+        assert!(matches!("boxcar".parse::<Filter>(), Err(Error::Name { name: "filter", .. })));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// Part of a scan that runs the other way than its geometry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,10 @@ impl std::str::FromStr for Flip {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|flip| flip.name() == text).ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            Error::Option { name: "flip", reason: format!("'{text}' is none of {names}") }
-        })
+        Self::ALL
+            .into_iter()
+            .find(|flip| flip.name() == text)
+            .ok_or_else(|| unknown("flip", text, Self::ALL.map(Self::name).join(", ")))
     }
 }
 
@@ -115,6 +115,6 @@ mod tests {
             assert_eq!(scan.clone().flipped(Flip::Pixels).flipped(Flip::Angles), flipped);
             assert_eq!(flipped.scanner.axis(), 39.0 - scanner.axis());
         }
-        assert!(matches!("rows".parse::<Flip>(), Err(Error::Option { name: "flip", .. })));
+        assert!(matches!("rows".parse::<Flip>(), Err(Error::Name { name: "flip", .. })));
     }
 }

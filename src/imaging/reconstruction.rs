@@ -4,10 +4,12 @@ use super::fbp::Filter;
 use super::regularizer::Regularizer;
 use super::scanner::Scanner;
 use crate::number::Real;
+use crate::setters::setters;
 use crate::solver::{Method, Regularization, Stopping, WeightRule};
 
 /// Options of a reconstruction.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Reconstruction {
     /// [`Method::Cgnr`], or one that keeps bounds ([`Method::keeps_bounds`]).
     pub method: Method,
@@ -35,6 +37,17 @@ const EDGE: f64 = 0.01;
 const BOUND_WEIGHT: f64 = 1.0;
 
 impl Reconstruction {
+    setters! {
+        with_method: method(Method),
+        with_regularizers: regularizers(Vec<Regularizer>),
+        with_weight: weight(impl WeightRule),
+        with_start: start(impl Filter),
+        with_lower: lower(f64),
+        with_upper: upper(f64),
+        with_support: support(impl Vec<bool>),
+        with_stopping: stopping(Stopping),
+    }
+
     /// Suits scans in the precision of `T`: CGNR with total variation of weight 0.05, no value below 0, at most 100 iterations, done
     /// early at a minimum. [`Method::Pdhg`] takes 200 to 500 iterations to such a picture, and 2000 if angles are missing.
     pub fn of_scans<T: Real>() -> Self {

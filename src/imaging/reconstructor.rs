@@ -11,6 +11,7 @@ use super::refusals::out_of_reach;
 use super::scan::Scan;
 use super::system::System;
 use crate::backend::linear::product::MOST_COLUMNS;
+use crate::columns::Columns;
 use crate::error::{Error, Result, same_length};
 use crate::number::{Real, first_not_finite, per_number, violated};
 use crate::operator::LinearOperator;
@@ -18,7 +19,6 @@ use crate::solver::{
     ChosenWeight, Method, Observer, Progress, Regularization, Report, Setup, SharedPenalty, Solver, Stopping, Times,
 };
 use crate::threads;
-use crate::vector::Vector;
 
 /// Numbers that one thread takes at a time.
 const PART: usize = 1 << 14;
@@ -40,11 +40,7 @@ const SUBSPACE: usize = 100;
 /// let scanner = Scanner { beam: Beam::Parallel, pixels: 48, pitch: 2.0 / 48.0, offset: 0.0, angles };
 /// let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 1e5, gain: 0.0, seed: 1 })?;
 /// let system = System::<f32>::new(&Device::best()?, &scanner, scan.grid(32), Format::Auto)?;
-/// let how = Reconstruction {
-///     regularizers: vec!["tv=0.01".parse::<Regularizer>()?],
-///     lower: 0.0,
-///     ..Reconstruction::of_scans::<f32>()
-/// };
+/// let how = Reconstruction::of_scans::<f32>().with_regularizers(vec!["tv=0.01".parse::<Regularizer>()?]).with_lower(0.0);
 /// let mut reconstructor = Reconstructor::new(&system, how, 1)?;
 /// let image = reconstructor.reconstruct(&[&scan])?.remove(0);
 /// assert!(image.values.iter().all(|value| *value >= 0.0));
@@ -64,8 +60,8 @@ pub struct Reconstructor<T: Real> {
     images: usize,
     /// Images that are solved for at once.
     batch: usize,
-    b: Vector<T>,
-    x: Vector<T>,
+    b: Columns<T>,
+    x: Columns<T>,
     /// Vectors for the residual of a projected answer.
     check: Option<Check<T>>,
 }
@@ -110,7 +106,7 @@ impl<T: Real> Reconstructor<T> {
     /// [`System::mean_diagonal`] weighs an image as much as its readings do.
     ///
     /// # Errors
-    /// As [`Reconstructor::new`]; [`Error::Option`] for what it takes the place of; those of `penalty`.
+    /// As [`Reconstructor::new`]; [`Error::Conflict`] for what it takes the place of; those of `penalty`.
     pub fn with_penalty(
         system: &System<T>,
         how: Reconstruction,
@@ -158,11 +154,11 @@ impl<T: Real> Reconstructor<T> {
             (Some(filter), Some((scanner, grid))) => Some(Fbp::new(device, scanner, grid, filter)?),
             (Some(_), None) => {
                 let reason = "filtered back-projection needs a scanner, which the system has none of".into();
-                return Err(Error::Option { name: "start", reason });
+                return Err(Error::Conflict { name: "start", reason });
             }
         };
-        let b = Vector::zeros(device, rows * batch)?;
-        let x = Vector::zeros(device, cols * batch)?;
+        let b = Columns::zeros(device, rows, batch)?;
+        let x = Columns::zeros(device, cols, batch)?;
         let check = if how.projected() { Some(Check::new(device, [rows, cols])?) } else { None };
         Ok(Self { system: system.clone(), how, solver, penalised, weighing, start, images, batch, b, x, check })
     }
@@ -180,7 +176,7 @@ impl<T: Real> Reconstructor<T> {
     /// Reconstructs one image from each scan.
     ///
     /// # Errors
-    /// [`Error::Option`] for a scan by another scanner than the system's; as [`Reconstructor::reconstruct_readings`].
+    /// [`Error::Conflict`] for a scan by another scanner than the system's; as [`Reconstructor::reconstruct_readings`].
     pub fn reconstruct(&mut self, scans: &[&Scan]) -> Result<Vec<Image<T>>> {
         self.reconstruct_observed(scans, &mut |_| ControlFlow::Continue(()))
     }
@@ -192,7 +188,7 @@ impl<T: Real> Reconstructor<T> {
     pub fn reconstruct_observed(&mut self, scans: &[&Scan], observer: &mut Observer<'_>) -> Result<Vec<Image<T>>> {
         if scans.iter().any(|scan| self.system.scanner() != Some(&scan.scanner)) {
             let reason = "it was taken by another scanner than the system's".into();
-            return Err(Error::Option { name: "scan", reason });
+            return Err(Error::Conflict { name: "scan", reason });
         }
         let readings: Vec<Vec<T>> = scans.iter().map(|scan| scan.readings()).collect();
         let readings: Vec<&[T]> = readings.iter().map(|readings| &readings[..]).collect();
@@ -249,13 +245,13 @@ impl<T: Real> Reconstructor<T> {
         // The sums of the brightness are done while the readings are on their way.
         let corrected = if *penalised { &[][..] } else { &filled };
         let (regularizations, written) =
-            threads::join(|| corrected.iter().map(regularization).collect(), || b.write_columns(&filled));
+            threads::join(|| corrected.iter().map(regularization).collect(), || b.write(&filled));
         let mut regularizations: Vec<Regularization> = regularizations;
         written?;
         match start {
             Some(fbp) => {
                 let pictures = filled.iter().map(|b| fbp.reconstruct(b)).collect::<Result<Vec<_>>>()?;
-                x.write_columns(&pictures.iter().map(|picture| &picture[..]).collect::<Vec<_>>())?;
+                x.write(&pictures)?;
             }
             None => x.fill(T::default())?,
         }
@@ -273,7 +269,7 @@ impl<T: Real> Reconstructor<T> {
             // Weights that a rule has chosen are none of the user's.
             let chosen = regularizations.iter().map(|c| c.tikhonov).fold(0.0, f64::max);
             outcome.map_err(|error| match (error, how.weight) {
-                (Error::Option { .. }, Some(rule)) => out_of_reach(rule, chosen),
+                (Error::Option { .. } | Error::Conflict { .. }, Some(rule)) => out_of_reach(rule, chosen),
                 (error, _) => error,
             })?;
         }
@@ -296,7 +292,7 @@ impl<T: Real> Reconstructor<T> {
             report.times.solve += times.solve;
             report.times.verify += times.verify;
         }
-        let mut columns = x.to_columns(*batch)?;
+        let mut columns = x.to_vecs()?;
         if let Some(check) = check {
             let [lower, upper] = [how.lower, how.upper].map(T::from_f64);
             for ((report, image), readings) in reports.iter_mut().zip(&mut columns).zip(readings) {

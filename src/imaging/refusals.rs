@@ -11,7 +11,7 @@ impl Reconstruction {
         if !self.method.takes_regularizations() {
             let those = Method::names(Method::takes_regularizations);
             let reason = format!("{} reconstructs no images; {those} do", self.method);
-            return Err(Error::Option { name: "method", reason });
+            return Err(Error::Conflict { name: "method", reason });
         }
         for (name, bound, wrong) in [("lower", self.lower, f64::INFINITY), ("upper", self.upper, f64::NEG_INFINITY)]
         {
@@ -23,23 +23,23 @@ impl Reconstruction {
         if self.weight.is_some() && !weighs_size(&self.method) {
             let those = Method::names(weighs_size);
             let reason = format!("{} has no term |x|² to weigh; {those} have one", self.method);
-            return Err(Error::Option { name: "weight", reason });
+            return Err(Error::Conflict { name: "weight", reason });
         }
         let directions = self.regularizers.iter().filter(|r| matches!(r, Regularizer::Directional { .. })).count();
         if directions > 1 {
-            return Err(Error::Option { name: "regularizer", reason: "one direction at most".into() });
+            return Err(Error::Conflict { name: "regularizer", reason: "one direction at most".into() });
         }
         if self.weight.is_some() && self.start.is_some() {
             let reason = "the rule that chooses a weight has an answer to start from: leave one of them out".into();
-            return Err(Error::Option { name: "start", reason });
+            return Err(Error::Conflict { name: "start", reason });
         }
         if let (Some(_), Some(rule @ StopRule::MonotoneError { .. })) = (self.weight, self.stopping.rule) {
             let reason = format!("{rule} is for a misfit with nothing beside it: leave it out, or the weight");
-            return Err(Error::Option { name: "rule", reason });
+            return Err(Error::Conflict { name: "rule", reason });
         }
         if self.weight.is_some() && self.regularizers.iter().any(|r| matches!(r, Regularizer::Tikhonov(_))) {
             let reason = "tikhonov has a weight of its own: leave it out, or the rule that chooses one".into();
-            return Err(Error::Option { name: "regularizer", reason });
+            return Err(Error::Conflict { name: "regularizer", reason });
         }
         Ok(())
     }
@@ -57,7 +57,7 @@ impl Reconstruction {
             None => Ok(()),
             Some((_, what)) => {
                 let reason = format!("{what} cannot go with it, which is for cgnr with nothing beside the misfit");
-                Err(Error::Option { name: "penalty", reason })
+                Err(Error::Conflict { name: "penalty", reason })
             }
         }
     }

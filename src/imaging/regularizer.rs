@@ -1,6 +1,6 @@
 //! Regularisers: what is wanted of an image beside fitting the readings.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// A term that is wanted small beside the misfit of the readings. A weight suits scans of any size: it is multiplied by the
 /// mean diagonal of `A'A`, and for total variation and derivatives along a direction also by the mean brightness.
@@ -28,12 +28,8 @@ impl std::str::FromStr for Regularizer {
 
     /// `tikhonov=W`, `smooth=W`, `tv=W` or `directional=W@DEGREES`.
     fn from_str(text: &str) -> Result<Self> {
-        let bad = || Error::Option {
-            name: "regularizer",
-            reason: format!(
-                "'{text}' is none of tikhonov=W, smooth=W, tv=W, directional=W@DEGREES, none (W at least 0)"
-            ),
-        };
+        let known = "tikhonov=W, smooth=W, tv=W, directional=W@DEGREES, none (W at least 0)";
+        let bad = || unknown("regularizer", text, known);
         let (name, weight) = text.split_once('=').ok_or_else(bad)?;
         let (weight, degrees) = match weight.split_once('@') {
             Some((weight, degrees)) if name == "directional" => (weight, degrees),

@@ -126,7 +126,7 @@ impl Scanner {
             return Ok(());
         }
         let reason = "views by vectors have no common axis, distance or angle, which this needs";
-        Err(Error::Option { name, reason: reason.into() })
+        Err(Error::Conflict { name, reason: reason.into() })
     }
 
     /// A copy with these views, and with the angles that follow from them.

@@ -167,12 +167,12 @@ impl<T: Real> System<T> {
     /// without one there are no neighbours, and no regularisers that need them.
     ///
     /// # Errors
-    /// [`Error::Option`] for a shape of another number of unknowns, and for an operator without entries.
+    /// [`Error::Conflict`] for a shape of another number of unknowns, and for an operator without entries.
     pub fn of_operator(operator: impl Into<SharedOperator<T>>, shape: Option<[usize; 2]>) -> Result<Self> {
         let operator = operator.into();
         if let Some([rows, cols]) = shape.filter(|[rows, cols]| rows.checked_mul(*cols) != Some(operator.cols())) {
             let reason = format!("an image of {rows} x {cols} pixels for {} unknowns", operator.cols());
-            return Err(Error::Option { name: "shape", reason });
+            return Err(Error::Conflict { name: "shape", reason });
         }
         let entries = match operator.as_subsets() {
             None => operator.as_matrix().map(Matrix::nnz),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::columns::Columns;
+use super::columns::FileColumns;
 use super::readers::Readers;
 use super::{npy, npz};
 use crate::error::{Error, Result, same_length};
@@ -18,7 +18,7 @@ per_number! {
     /// # Errors
     /// As [`npy::read`] and [`read_vector`](super::matrix_market::read_vector); [`Error::Format`] with the shape if neither columns nor rows fit, for an array
     /// without numbers, and for a file of another kind, which it names.
-    pub fn read_columns<T>(path: &Path, length: usize) -> Result<Columns<T>> = read_columns_here;
+    pub fn read_columns<T>(path: &Path, length: usize) -> Result<FileColumns<T>> = read_columns_here;
 
     /// Writes vectors of one length as the columns of an array, or as its rows: one vector as an array of one dimension. The form is that
     /// which the ending of the name stands for ([`ArrayForm`]).
@@ -43,7 +43,7 @@ fn write_columns_here<T: Real>(path: &Path, vectors: &[Vec<T>], by_rows: bool) -
     }
 }
 
-fn read_columns_here<T: Real>(path: &Path, length: usize) -> Result<Columns<T>> {
+fn read_columns_here<T: Real>(path: &Path, length: usize) -> Result<FileColumns<T>> {
     Readers::pick(path, "vectors", |readers| readers.columns)?(path, length)
 }
 

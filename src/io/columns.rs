@@ -1,4 +1,4 @@
-//! Columns of numbers.
+//! FileColumns of numbers.
 
 use super::npy::Array;
 use crate::error::{Error, Result};
@@ -7,21 +7,21 @@ use crate::number::Real;
 /// Vectors of one length, as a file holds them.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Columns<T> {
+pub struct FileColumns<T> {
     /// The vectors.
     pub vectors: Vec<Vec<T>>,
     /// Tells if they are the rows of the file, because the columns have another length. False for one vector.
     pub by_rows: bool,
 }
 
-impl<T> Columns<T> {
+impl<T> FileColumns<T> {
     pub(super) fn new(vectors: Vec<Vec<T>>, by_rows: bool) -> Self {
         let by_rows = by_rows && vectors.len() > 1;
         Self { vectors, by_rows }
     }
 }
 
-impl<T: Real> Columns<T> {
+impl<T: Real> FileColumns<T> {
     /// The columns of an array of `length` rows, or its rows if only those have this length; `name` is that of its file.
     ///
     /// # Errors

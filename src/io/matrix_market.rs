@@ -17,7 +17,7 @@ use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use super::archive::Inside;
-use super::columns::{Columns, unfit};
+use super::columns::{FileColumns, unfit};
 use super::open::Watch;
 use super::open::{MARK, UTF16, open, read_error, short_name};
 use crate::error::{Error, Result};
@@ -58,8 +58,8 @@ pub(super) fn of_archive<T: Real>((reader, name): Inside<'_>, watch: &mut Watch<
 }
 
 /// Reads columns, or rows, of `length` numbers each.
-pub(super) fn read_columns<T: Real>((reader, name): Inside<'_>, length: usize) -> Result<Columns<T>> {
-    let content = read_content(reader, name, Shape::Columns(length), &mut |_, _| {})?;
+pub(super) fn read_columns<T: Real>((reader, name): Inside<'_>, length: usize) -> Result<FileColumns<T>> {
+    let content = read_content(reader, name, Shape::FileColumns(length), &mut |_, _| {})?;
     if content.symmetry != Symmetry::General {
         content.check_triangles(name)?;
     }
@@ -71,7 +71,7 @@ pub(super) fn read_columns<T: Real>((reader, name): Inside<'_>, length: usize) -
         let at = &mut columns[j as usize][i as usize];
         *at = *at + value;
     }
-    Ok(Columns::new(columns, by_rows))
+    Ok(FileColumns::new(columns, by_rows))
 }
 
 /// Reads a matrix from a stream; `name` is what error messages call it.
@@ -153,8 +153,8 @@ fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
 enum Shape {
     Matrix,
     Vector,
-    /// Columns of a length, or rows if only these fit.
-    Columns(usize),
+    /// FileColumns of a length, or rows if only these fit.
+    FileColumns(usize),
 }
 
 /// The `format` word of the banner.
@@ -746,11 +746,11 @@ fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape)
             return Err(line.error(format!("{rows} x {cols} is no vector")));
         }
         Shape::Vector => rows.max(cols),
-        Shape::Columns(length) if ![rows, cols].contains(&(length as u64)) => {
+        Shape::FileColumns(length) if ![rows, cols].contains(&(length as u64)) => {
             return Err(line.error(unfit(&[rows as usize, cols as usize], length)));
         }
         // Each of them takes some memory, even if it is empty.
-        Shape::Columns(_) => rows.saturating_mul(cols).max(rows).max(cols),
+        Shape::FileColumns(_) => rows.saturating_mul(cols).max(rows).max(cols),
     };
     if !plausible_rows(length, count) {
         return Err(line.error(format!("{count} entries are too few for {rows} x {cols}")));

@@ -31,7 +31,7 @@ mod readers;
 mod stack;
 
 pub use arrays::{ArrayForm, read_columns, write_array, write_columns};
-pub use columns::Columns;
+pub use columns::FileColumns;
 pub use kind::FileKind;
 pub use open::Watch;
 pub(crate) use open::short_name;

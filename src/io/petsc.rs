@@ -14,7 +14,7 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::columns::{Columns, unfit};
+use super::columns::{FileColumns, unfit};
 use super::npy::Array;
 use super::open::{TRUSTED_ELEMENTS, Watch, open, read_error, short_name};
 use crate::error::{Error, Result};
@@ -79,13 +79,13 @@ pub(super) fn read_array(path: &Path) -> Result<Array> {
 ///
 /// # Errors
 /// As [`read_array`]; [`Error::Format`] for another length.
-pub(super) fn read_columns<T: Real>(path: &Path, length: usize) -> Result<Columns<T>> {
+pub(super) fn read_columns<T: Real>(path: &Path, length: usize) -> Result<FileColumns<T>> {
     let name = short_name(path);
     match read_numbers(path)? {
-        Numbers::Dense(array) => Columns::of_array(&array, length, &name),
+        Numbers::Dense(array) => FileColumns::of_array(&array, length, &name),
         Numbers::Vectors(vectors) if vectors[0].len() == length => {
             let rounded = |vector: &Vec<f64>| vector.iter().map(|v| T::from_f64(*v)).collect();
-            Ok(Columns::new(vectors.iter().map(rounded).collect(), false))
+            Ok(FileColumns::new(vectors.iter().map(rounded).collect(), false))
         }
         Numbers::Vectors(vectors) => Err(Error::Format { what: name, reason: unfit(&[vectors[0].len()], length) }),
     }

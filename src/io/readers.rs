@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::archive::{self, Wanted};
-use super::columns::Columns;
+use super::columns::FileColumns;
 use super::kind::FileKind;
 use super::npy::Array;
 use super::open::{Watch, open, short_name};
@@ -13,7 +13,7 @@ use crate::number::Real;
 use crate::sparse::Csr;
 
 type ReadMatrix<T> = fn(&Path, &mut Watch<'_>) -> Result<Csr<T>>;
-type ReadColumns<T> = fn(&Path, usize) -> Result<Columns<T>>;
+type ReadColumns<T> = fn(&Path, usize) -> Result<FileColumns<T>>;
 
 /// Readers of a kind of file; none for what such a file does not hold.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ impl<T: Real> Readers<T> {
                 array: Some(|path| matrix_market::read_vector(path).map(Array::of_vector)),
             },
             FileKind::Npy => Self {
-                columns: Some(|path, length| Columns::of_array(&npy::read(path)?, length, &short_name(path))),
+                columns: Some(|path, length| FileColumns::of_array(&npy::read(path)?, length, &short_name(path))),
                 array: Some(npy::read),
                 ..Self::NONE
             },
@@ -49,7 +49,7 @@ impl<T: Real> Readers<T> {
                     false => archive::of_zip(path, Wanted::Matrix, |file| matrix_market::of_archive(file, watch)),
                 }),
                 columns: Some(|path, length| match npz::holds_arrays(path)? {
-                    true => Columns::of_array(&npz::read_array(path)?, length, &short_name(path)),
+                    true => FileColumns::of_array(&npz::read_array(path)?, length, &short_name(path)),
                     false => archive::of_zip(path, Wanted::RightHandSides, |file| {
                         matrix_market::read_columns(file, length)
                     }),

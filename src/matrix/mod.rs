@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::magnitude::Magnitude;
 use crate::number::{Precision, Real, per_number};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, Format, Kind, Layout, Offsets, Packable, Packing};
 use crate::vector::Vector;
 
@@ -53,6 +54,7 @@ pub struct Matrix<T: Real> {
 
 /// Storage options of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Storage {
     /// The format; [`Format::Auto`] looks at the matrix.
     pub format: Format,
@@ -62,6 +64,15 @@ pub struct Storage {
     pub offsets: Offsets,
     /// Devices where entries take fewer bytes, if that loses nothing.
     pub packing: Packing,
+}
+
+impl Storage {
+    setters! {
+        with_format: format(Format),
+        with_transposed: transposed(Transposed),
+        with_offsets: offsets(Offsets),
+        with_packing: packing(Packing),
+    }
 }
 
 /// Source of products `A'x`.
@@ -104,7 +115,7 @@ enum Way {
 fn can_scatter<T: Real>(device: &Device, layout: &Layout<T>) -> Result<()> {
     if layout.arrangement.kind != Kind::Csr || layout.arrangement.wide {
         let reason = format!("Scatter needs csr or csr-scalar with 32-bit offsets, not {}", layout.format);
-        return Err(Error::Option { name: "transposed", reason });
+        return Err(Error::Conflict { name: "transposed", reason });
     }
     if T::PRECISION == Precision::Double && !device.info().int64_atomics {
         return Err(Error::Unsupported {
@@ -343,7 +354,7 @@ impl<T: Real> Matrix<T> {
     pub(crate) fn transposed(&self) -> Result<&SharedMatrix<T>> {
         match &self.transposed {
             Backward::Copy(stored) | Backward::Shifted(stored) => Ok(stored),
-            Backward::None | Backward::Scatter => Err(Error::Option {
+            Backward::None | Backward::Scatter => Err(Error::Conflict {
                 name: "transpose",
                 reason: "this needs a copy of A': make the matrix by Matrix::with_transpose".into(),
             }),

@@ -2,6 +2,7 @@
 
 use super::{Backward, Matrix, Way, multiply_with, product as multiply};
 use crate::backend::linear::product::{Combine, SharedMatrix, check_columns};
+use crate::columns::Columns;
 use crate::error::{Result, same_length};
 use crate::number::Real;
 use crate::vector::Vector;
@@ -16,34 +17,50 @@ impl<T: Real> Matrix<T> {
     /// One launch; [`Matrix::product_bytes`]: in CSR `(size + 4) nnz + 4 rows` bytes of matrix unless it is packed ([`Packing`](crate::Packing)),
     /// `size (cols + rows)` bytes of vectors.
     pub fn multiply(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.multiply_columns(1, x, y)
+        self.multiply_interleaved(1, x, y)
     }
 
-    /// [`Matrix::multiply`] for `columns` interleaved vectors, 1 to 4, which share each read of the matrix.
+    /// [`Matrix::multiply`] for 1 to 4 columns, which share each read of the matrix.
     ///
     /// # Errors
-    /// As [`Matrix::multiply`], with lengths `columns` times as large; [`Error::Option`](crate::Error::Option) for another number of them.
-    pub fn multiply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+    /// As [`Matrix::multiply`]; [`Error::Shape`](crate::Error::Shape) unless `x` and `y` have as many columns;
+    /// [`Error::Option`](crate::Error::Option) for more than 4.
+    pub fn multiply_columns(&self, x: &Columns<T>, y: &mut Columns<T>) -> Result<()> {
+        same_length("columns of a product", x.count(), y.count())?;
+        self.multiply_interleaved(x.count(), x.as_vector(), y.as_vector_mut())
+    }
+
+    /// [`Matrix::multiply_transposed`] for 1 to 4 columns, from the transposed copy.
+    ///
+    /// # Errors
+    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Conflict`](crate::Error::Conflict) without a transposed copy.
+    pub fn multiply_columns_transposed(&self, x: &Columns<T>, y: &mut Columns<T>) -> Result<()> {
+        same_length("columns of a product", x.count(), y.count())?;
+        self.multiply_interleaved_transposed(x.count(), x.as_vector(), y.as_vector_mut())
+    }
+
+    pub(crate) fn multiply_interleaved(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         multiply(self, &self.forward, Way::Forward, columns, x, y)
     }
 
-    /// [`Matrix::multiply_transposed`] for `columns` interleaved vectors, 1 to 4, from the transposed copy.
-    ///
-    /// # Errors
-    /// As [`Matrix::multiply_columns`] with the lengths exchanged; [`Error::Option`](crate::Error::Option) without a transposed copy.
-    pub fn multiply_columns_transposed(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+    pub(crate) fn multiply_interleaved_transposed(
+        &self,
+        columns: usize,
+        x: &Vector<T>,
+        y: &mut Vector<T>,
+    ) -> Result<()> {
         multiply(self, self.transposed()?, Way::Backward, columns, x, y)
     }
 
     /// `y = A'x`, as [`Storage::transposed`](crate::Storage::transposed) said.
     ///
     /// # Errors
-    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Option`](crate::Error::Option) when the matrix was made without a
+    /// As [`Matrix::multiply`] with the lengths exchanged; [`Error::Conflict`](crate::Error::Conflict) when the matrix was made without a
     /// transposed copy.
     pub fn multiply_transposed(&self, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         match &self.transposed {
             Backward::Scatter => multiply(self, &self.forward, Way::Scatter, 1, x, y),
-            _ => self.multiply_columns_transposed(1, x, y),
+            _ => self.multiply_interleaved_transposed(1, x, y),
         }
     }
 

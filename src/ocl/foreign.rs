@@ -48,7 +48,7 @@ impl Context {
     pub(crate) fn on_queue(queue: &CommandQueue) -> Result<Arc<Self>> {
         let properties = queue.properties().map_err(refused("clGetCommandQueueInfo"))?;
         if properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE != 0 {
-            return Err(Error::Option {
+            return Err(Error::Conflict {
                 name: "queue",
                 reason: "it runs commands in any order, and ours rely on theirs: pass a queue that keeps order"
                     .into(),

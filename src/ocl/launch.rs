@@ -114,11 +114,11 @@ impl Prepared {
     /// it has checked the lengths of all buffers.
     ///
     /// # Errors
-    /// [`Error::Option`] if this was prepared for another kernel than `signature`; [`Error::Api`].
+    /// [`Error::Conflict`] if this was prepared for another kernel than `signature`; [`Error::Api`].
     pub(crate) fn launch(&self, signature: &'static Signature, groups: usize, args: &[Arg]) -> Result<()> {
         if !ptr::eq(signature, self.signature) {
             let reason = format!("{} was prepared, not {}", self.signature.name, signature.name);
-            return Err(Error::Option { name: "kernel", reason });
+            return Err(Error::Conflict { name: "kernel", reason });
         }
         if groups == 0 {
             return Ok(());

@@ -26,7 +26,7 @@ pub trait LinearOperatorExt<T: Real>: LinearOperator<T> + Sized {
     /// `A'`.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) if it has no adjoint.
+    /// [`Error::Conflict`](crate::Error::Conflict) if it has no adjoint.
     fn adjoint(self) -> Result<Adjoint<Self>> {
         Adjoint::new(self)
     }

@@ -68,7 +68,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// `y = A'x`.
     ///
     /// # Errors
-    /// [`Error::Option`] if there is none; as [`apply`](Self::apply) with the lengths exchanged.
+    /// [`Error::Conflict`] if there is none; as [`apply`](Self::apply) with the lengths exchanged.
     fn apply_adjoint(&self, _x: &Vector<T>, _y: &mut Vector<T>) -> Result<()> {
         Err(no_adjoint())
     }
@@ -90,11 +90,11 @@ pub trait LinearOperator<T: Real>: Send + Sync {
         false
     }
 
-    /// `Y = A X` for `columns` interleaved vectors: element `i` of vector `c` stands at `columns i + c`. Column `c` of the result
+    /// `Y = A X` for `columns` vectors, interleaved as [`Columns`](crate::Columns) are. Column `c` of the result
     /// has the bits of [`apply`](Self::apply) to vector `c`.
     ///
     /// # Errors
-    /// As [`apply`](Self::apply) with lengths `columns` times as large; [`Error::Option`] for several vectors unless it
+    /// As [`apply`](Self::apply) with lengths `columns` times as large; [`Error::Conflict`] for several vectors unless it
     /// [takes them](Self::takes_columns).
     fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         if columns == 1 { self.apply(x, y) } else { Err(one_column(columns, self.kind())) }
@@ -103,7 +103,7 @@ pub trait LinearOperator<T: Real>: Send + Sync {
     /// [`apply_columns`](Self::apply_columns) of the adjoint.
     ///
     /// # Errors
-    /// As [`apply_columns`](Self::apply_columns) with the lengths exchanged; [`Error::Option`] if there is no adjoint.
+    /// As [`apply_columns`](Self::apply_columns) with the lengths exchanged; [`Error::Conflict`] if there is no adjoint.
     fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         if columns == 1 { self.apply_adjoint(x, y) } else { Err(one_column(columns, self.kind())) }
     }
@@ -233,13 +233,13 @@ pub(crate) fn one_column(columns: usize, what: &str) -> Error {
         "{columns} right-hand sides at once, of which {what} takes one: solve for one after another (at once take: a matrix, \
          a projector, subsets of these, and Jacobi's preconditioner)"
     );
-    Error::Option { name: "columns", reason }
+    Error::Conflict { name: "columns", reason }
 }
 
 pub(crate) fn no_adjoint() -> Error {
     let reason = "it has no product with its transposed: a Matrix or SplitRows needs with_transpose, an operator of your own \
                   apply_adjoint and has_adjoint";
-    Error::Option { name: "operator", reason: reason.into() }
+    Error::Conflict { name: "operator", reason: reason.into() }
 }
 
 /// Makes an operator turn into a shared one by itself; with `cloned` a reference to it too, by a cheap clone that shares its memory.
@@ -343,10 +343,14 @@ impl<T: Real> LinearOperator<T> for Matrix<T> {
         true
     }
     fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        self.multiply_columns(columns, x, y)
+        self.multiply_interleaved(columns, x, y)
     }
     fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
-        if columns == 1 { self.multiply_transposed(x, y) } else { self.multiply_columns_transposed(columns, x, y) }
+        if columns == 1 {
+            self.multiply_transposed(x, y)
+        } else {
+            self.multiply_interleaved_transposed(columns, x, y)
+        }
     }
     fn frobenius_norm(&self) -> Option<f64> {
         Some(self.frobenius_norm())

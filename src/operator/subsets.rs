@@ -28,7 +28,7 @@ use crate::vector::Vector;
 ///
 /// let device = Device::best()?;
 /// let a = gallery::random::<f64>(60, 20, 300, 1)?;
-/// let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+/// let storage = Storage::default().with_transposed(Transposed::Copy);
 /// // Four subsets, of 15 rows each, five rows at a time.
 /// let subsets = Subsets::of_matrix(&device, &a, storage, 4, 5)?;
 /// let (b, mut x) = (Vector::filled(&device, 60, 1.0)?, Vector::zeros(&device, 20)?);

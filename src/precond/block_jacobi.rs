@@ -19,6 +19,7 @@ use crate::error::{Error, Result, same_length};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::vector::Vector;
 use crate::{magnitude, threads};
@@ -39,6 +40,11 @@ pub struct BlockJacobiOptions {
 }
 
 impl BlockJacobiOptions {
+    setters! {
+        with_block: block(usize),
+        with_by_graph: by_graph(bool),
+    }
+
     /// Blocks of so many consecutive rows.
     pub const fn consecutive(block: usize) -> Self {
         Self { block, by_graph: false }

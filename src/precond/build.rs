@@ -25,7 +25,7 @@ impl Preconditioner {
     /// [take one](Self::takes_partition).
     ///
     /// # Errors
-    /// Errors of the functions that the variants name; [`Error::Option`] for a partition and a preconditioner that takes none.
+    /// Errors of the functions that the variants name; [`Error::Conflict`] for a partition and a preconditioner that takes none.
     pub fn build_over<T: Real>(
         &self,
         device: &Device,
@@ -81,7 +81,7 @@ impl Preconditioner {
     /// The unknown of a column that is 0 stays what it was, 0 unless the start guess is another ([`Built::empty_columns`]); `ilu0`, `ilut` and `spai` refuse such columns.
     ///
     /// # Errors
-    /// [`Error::Option`] for one that has no root, and as [`Preconditioner::build_over`]; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
+    /// [`Error::Conflict`] for one that has no root, and as [`Preconditioner::build_over`]; errors of the functions that the variants name, and of [`Csr::normal_matrix`].
     pub fn build_for_least_squares<T: Real>(
         &self,
         device: &Device,
@@ -131,7 +131,7 @@ impl Preconditioner {
 
     fn no_root(&self) -> Error {
         let names = Self::names_of(Self::is_for_least_squares);
-        Error::Option {
+        Error::Conflict {
             name: "preconditioner",
             reason: format!("{self} is not for least squares: take one of {names}"),
         }
@@ -144,7 +144,7 @@ impl Preconditioner {
             return with_kind!(*self, |kind| kind.check_partition(given));
         }
         let reason = format!("{self} takes none: take one of {}", Self::names_of(Self::takes_partition));
-        Err(Error::Option { name: "partition", reason })
+        Err(Error::Conflict { name: "partition", reason })
     }
 }
 

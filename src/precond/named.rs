@@ -8,7 +8,7 @@ use super::{
     AdaptivePattern, AinvOptions, BainvOptions, BlockJacobiOptions, Factorisation, Fill, FsaiOptions,
     IncompleteOptions, NonsymmetricAinvOptions, PolynomialOptions, SpaiOptions, SweepOptions, TwoLevelOptions,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// A preconditioner and its parameters.
 ///
@@ -217,10 +217,11 @@ impl FromStr for Preconditioner {
     fn from_str(name: &str) -> Result<Self> {
         let (text, stored_f32) = name.strip_suffix(STORED_F32).map_or((name, false), |text| (text, true));
         let (word, parameter) = text.split_once('=').map_or((text, None), |(word, text)| (word, Some(text)));
-        let known = Self::ALL.iter().copied().find(|known| known.name() == word).ok_or_else(|| {
-            let reason = format!("'{name}' is none of {}", Self::names_of(|_| true));
-            Error::Option { name: "preconditioner", reason }
-        })?;
+        let known = Self::ALL
+            .iter()
+            .copied()
+            .find(|known| known.name() == word)
+            .ok_or_else(|| unknown("preconditioner", name, Self::names_of(|_| true)))?;
         let named = parameter.map_or(Ok(known), |text| known.with(text))?;
         if !stored_f32 {
             return Ok(named);
@@ -228,7 +229,7 @@ impl FromStr for Preconditioner {
         named.in_stored_f32().ok_or_else(|| {
             let names = Self::names_of(|which| which.in_stored_f32().is_some());
             let reason = format!("{word} has no factors that are stored in f32: take one of {names}");
-            Error::Option { name: "preconditioner", reason }
+            Error::Conflict { name: "preconditioner", reason }
         })
     }
 }

@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, Format};
 use crate::threads;
 use crate::vector::Vector;
@@ -51,6 +52,11 @@ impl Default for PolynomialOptions {
 }
 
 impl PolynomialOptions {
+    setters! {
+        with_degree: degree(usize),
+        with_ratio: ratio(impl f64),
+    }
+
     /// The fourth kind.
     pub const fn fourth_kind(degree: usize) -> Self {
         Self { degree, ratio: None }

@@ -24,6 +24,7 @@ use crate::error::{Error, Result, same_length};
 use crate::memory::Plans;
 use crate::number::{Real, first_not_finite, per_number};
 use crate::operator::{LinearOperator, SharedOperator, check_shape, into_shared};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, colours};
 use crate::threads;
 use crate::vector::Vector;
@@ -66,6 +67,11 @@ pub struct SweepOptions {
 }
 
 impl SweepOptions {
+    setters! {
+        with_omega: omega(f64),
+        with_ordering: ordering(RowOrdering),
+    }
+
     /// A Gauss-Seidel sweep.
     pub const fn gauss_seidel() -> Self {
         Self { kind: SweepKind::GaussSeidel, omega: 1.0, ordering: RowOrdering::Colours }
@@ -79,16 +85,6 @@ impl SweepOptions {
     /// A sweep forwards and one back, symmetric, for CG.
     pub const fn ssor(omega: f64) -> Self {
         Self { kind: SweepKind::Ssor, omega, ordering: RowOrdering::Colours }
-    }
-
-    /// A copy that takes the rows in another order.
-    pub fn with_ordering(self, ordering: RowOrdering) -> Self {
-        Self { ordering, ..self }
-    }
-
-    /// A copy with another relaxation factor.
-    pub fn with_omega(self, omega: f64) -> Self {
-        Self { omega, ..self }
     }
 }
 

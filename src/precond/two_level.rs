@@ -26,6 +26,7 @@ use crate::number::{Real, per_number};
 use crate::operator::{
     Adjoint, Diagonal, LinearOperator, LinearOperatorExt, ProductOperator, SharedOperator, Structure, SumOperator,
 };
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, Format, Partition};
 use crate::threads;
 use crate::vector::Vector;
@@ -48,6 +49,8 @@ pub struct TwoLevelOptions {
 }
 
 impl TwoLevelOptions {
+    setters! {}
+
     /// Parts of a number of rows that follows from the matrix.
     pub const fn new() -> Self {
         Self { rows: None }

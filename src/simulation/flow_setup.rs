@@ -2,6 +2,7 @@
 
 use super::obstacles::Obstacles;
 use crate::number::Real;
+use crate::setters::setters;
 use crate::solver::Stopping;
 
 /// Behaviour of a flow along walls and obstacles.
@@ -87,6 +88,20 @@ pub struct FlowSetup {
 }
 
 impl FlowSetup {
+    setters! {
+        with_size: size([usize; 2]),
+        with_cell: cell(f64),
+        with_step: step(f64),
+        with_viscosity: viscosity(f64),
+        with_wall: wall(Wall),
+        with_interpolation: interpolation(Interpolation),
+        with_trace: trace(Trace),
+        with_splitting: splitting(Splitting),
+        with_pressure_start: pressure_start(PressureStart),
+        with_obstacles: obstacles(impl Obstacles),
+        with_stopping: stopping(Stopping),
+    }
+
     /// A closed box of `[width, height]` cells to which the flow sticks, with linear interpolation and Euler's rule; the pressure is solved
     /// for as [`Stopping::for_precision`] says.
     pub fn new<T: Real>(size: [usize; 2], cell: f64, step: f64, viscosity: f64) -> Self {

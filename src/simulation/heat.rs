@@ -7,6 +7,7 @@ use crate::error::{Result, same_length};
 use crate::matrix::Matrix;
 use crate::number::{Real, per_number};
 use crate::operator::{Boundary, Stencil};
+use crate::setters::setters;
 use crate::solver::{Method, Report, Solver, Stopping};
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -28,6 +29,14 @@ pub struct HeatSetup {
 }
 
 impl HeatSetup {
+    setters! {
+        with_size: size([usize; 2]),
+        with_step: step(f64),
+        with_boundary: boundary(Boundary),
+        with_format: format(Format),
+        with_stopping: stopping(Stopping),
+    }
+
     /// Steps of `step` on a grid of `[width, height]` that loses heat at its boundary, not stored, each solved as
     /// [`Stopping::for_precision`] says.
     pub fn new<T: Real>(size: [usize; 2], step: f64) -> Self {

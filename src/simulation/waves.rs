@@ -10,6 +10,7 @@ use crate::matrix::Matrix;
 use crate::memory::Memory;
 use crate::number::{Real, per_number};
 use crate::operator::{Boundary, Stencil};
+use crate::setters::setters;
 use crate::solver::{Method, Report, Solver, Stopping};
 use crate::sparse::Format;
 use crate::vector::Vector;
@@ -46,6 +47,16 @@ pub struct WaveSetup {
 }
 
 impl WaveSetup {
+    setters! {
+        with_size: size([usize; 2]),
+        with_gamma: gamma(f64),
+        with_boundary: boundary(Boundary),
+        with_average: average(TimeAverage),
+        with_obstacles: obstacles(impl Obstacles),
+        with_format: format(Format),
+        with_stopping: stopping(Stopping),
+    }
+
     /// Waves on a grid of `[width, height]` with a free boundary and without obstacles, that keep their energy, not stored, each step
     /// solved as [`Stopping::for_precision`] says.
     pub fn new<T: Real>(size: [usize; 2], gamma: f64) -> Self {

@@ -65,7 +65,7 @@ impl<T: Real> Right<T> {
     /// Sets up a method that takes rectangles; `setup` has a preconditioner of the right shape.
     pub(super) fn new(a: &SharedOperator<T>, preconditioner: SharedOperator<T>, setup: Setup<T>) -> Result<Self> {
         let refuse =
-            |name, reason: &str| Err(Error::Option { name, reason: format!("{}: {reason}", setup.method) });
+            |name, reason: &str| Err(Error::Conflict { name, reason: format!("{}: {reason}", setup.method) });
         let corrects = setup.regularizations.iter().any(|regularization| !regularization.is_nothing());
         if setup.method.damp() > 0.0 || (corrects && setup.method != Method::Cgnr) {
             return Err(no_damping(setup.method));
@@ -263,7 +263,7 @@ pub(super) fn no_damping(method: Method) -> Error {
     let reason = format!(
         "{method}: the weight of x would be one of y = M^-1 x with a preconditioner; regularizations of cgnr stay those of x"
     );
-    Error::Option { name: "damp", reason }
+    Error::Conflict { name: "damp", reason }
 }
 
 /// Checks the memory of the vectors of the rounds, beside both operators; that of both solvers is checked as they are made.

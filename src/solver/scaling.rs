@@ -64,7 +64,7 @@ fn power<T: Real>(exponent: i32) -> T {
 /// `2^exponent A` for `columns` interleaved vectors.
 ///
 /// # Errors
-/// [`Error::Option`] for several columns of an operator that multiplies one at a time.
+/// [`Error::Conflict`] for several columns of an operator that multiplies one at a time.
 pub(super) fn rescaled<T: Real>(
     operator: &SharedOperator<T>,
     exponent: i32,

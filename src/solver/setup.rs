@@ -96,7 +96,7 @@ impl<T: Real> Setup<T> {
     /// One regularization for each column.
     ///
     /// # Errors
-    /// [`Error::Option`] for another number of them.
+    /// [`Error::Conflict`] for another number of them.
     pub(super) fn regularizations_of_columns(
         &self,
         regularizations: &[Regularization],
@@ -107,7 +107,7 @@ impl<T: Real> Setup<T> {
             all if all.len() == self.columns => Ok(all.to_vec()),
             all => {
                 let reason = format!("{} for {} right-hand sides", all.len(), self.columns);
-                Err(Error::Option { name: "regularizations", reason })
+                Err(Error::Conflict { name: "regularizations", reason })
             }
         }
     }
@@ -130,7 +130,7 @@ impl<T: Real> Setup<T> {
         method.validate()?;
         if stopping.exact_every > 0 && !method.carries_residual() {
             let reason = format!("{method} carries no residual that could be computed afresh");
-            return Err(Error::Option { name: "exact_every", reason });
+            return Err(Error::Conflict { name: "exact_every", reason });
         }
         let (rows, cols) = (operator.rows(), operator.cols());
         if let Some(rule) = &stopping.rule {
@@ -153,12 +153,12 @@ impl<T: Real> Setup<T> {
         if self.null_space.is_some() && (method.takes_rectangles() || *columns != 1) {
             let reason =
                 format!("for one right-hand side of a method for square operators, not {columns} of {method}");
-            return Err(Error::Option { name: "null_space", reason });
+            return Err(Error::Conflict { name: "null_space", reason });
         }
         if let Some(preconditioner) = &self.preconditioner {
             if !method.takes_preconditioner() {
                 let reason = format!("{method} takes none");
-                return Err(Error::Option { name: "preconditioner", reason });
+                return Err(Error::Conflict { name: "preconditioner", reason });
             }
             let rows = if method.takes_rectangles() { cols } else { rows };
             same_length("rows of the preconditioner", rows, preconditioner.rows())?;
@@ -191,7 +191,7 @@ impl<T: Real> Setup<T> {
 
     /// Fails on a rule that cannot end the method.
     fn check_rule(&self, rule: &StopRule) -> Result<()> {
-        let refuse = |reason| Err(Error::Option { name: "rule", reason });
+        let refuse = |reason| Err(Error::Conflict { name: "rule", reason });
         if !self.method.takes_rule(rule) {
             let those = Method::names(|method| method.takes_rule(rule));
             let damping = if matches!(rule, StopRule::MonotoneError { .. }) { ", without damping" } else { "" };
@@ -210,7 +210,7 @@ impl<T: Real> Setup<T> {
                 if self.penalty.is_some() || !regularizations.iter().all(Regularization::is_nothing) =>
             {
                 let reason = format!("{rule} is for a misfit with nothing beside it: no weights, no bounds");
-                Err(Error::Option { name: "rule", reason })
+                Err(Error::Conflict { name: "rule", reason })
             }
             _ => Ok(()),
         }
@@ -218,7 +218,7 @@ impl<T: Real> Setup<T> {
 
     /// Fails on a penalty that the method cannot take.
     fn check_penalty(&self, penalty: &dyn Penalty<T>) -> Result<()> {
-        let refuse = |reason| Err(Error::Option { name: "penalty", reason });
+        let refuse = |reason| Err(Error::Conflict { name: "penalty", reason });
         if self.method != Method::Cgnr {
             return refuse(format!("{} takes none", self.method));
         }

@@ -12,7 +12,8 @@ use super::run::{Observer, Report};
 use super::setup::Setup;
 use super::stopping::Stopping;
 use super::system;
-use crate::error::{Error, Result};
+use crate::columns::Columns;
+use crate::error::{Error, Result, same_length};
 use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator};
 use crate::vector::Vector;
@@ -70,16 +71,16 @@ impl<T: Real> Solver<T> {
     /// Allocates what a solve with `operator` needs.
     ///
     /// # Errors
-    /// [`Error::Shape`] for an operator that is not square if the method asks for that, or a preconditioner of another
-    /// shape; [`Error::Option`] for parameters out of range, a preconditioner that the method cannot use, an operator
-    /// without an adjoint if one is needed, exact residuals for a method that carries none,
-    /// a rule that cannot end the method ([`Stopping::rule`]); [`Error::Memory`] when the vectors do not fit beside the matrix.
+    /// [`Error::Shape`] for an operator that is not square if the method asks for that, or a preconditioner of another shape;
+    /// [`Error::Option`] for parameters out of range; [`Error::Conflict`] for a preconditioner that the method cannot use, an
+    /// operator without an adjoint if one is needed, exact residuals for a method that carries none, a rule that cannot end the
+    /// method ([`Stopping::rule`]); [`Error::Memory`] when the vectors do not fit beside the matrix.
     pub fn with(operator: impl Into<SharedOperator<T>>, setup: Setup<T>) -> Result<Self> {
         let operator = operator.into();
         let (rows, cols) = (operator.rows(), operator.cols());
         set_up(operator, setup).map_err(|error| match error {
             // Some methods have no script for no unknowns.
-            Error::Option { name: "method", .. } if rows == 0 || cols == 0 => {
+            Error::Conflict { name: "method", .. } if rows == 0 || cols == 0 => {
                 let what = format!("a matrix of {rows} x {cols}: there is nothing to solve");
                 Error::Structure { what, row: None }
             }
@@ -88,10 +89,11 @@ impl<T: Real> Solver<T> {
     }
 
     /// Sets the point that damping pulls the answer to, which is 0 at first: `x_ref` in
-    /// `min |A x - b|² + damp² |x - x_ref|²`. It is not the start guess.
+    /// `min |A x - b|² + damp² |x - x_ref|²`. It is not the start guess. For several right-hand sides `reference` holds one for each,
+    /// interleaved ([`Columns::as_vector`]).
     ///
     /// # Errors
-    /// [`Error::Option`] for a method without damping (or with `damp = 0`), [`Error::Shape`],
+    /// [`Error::Conflict`] for a method without damping (or with `damp = 0`), [`Error::Shape`],
     /// [`Error::NotFinite`].
     pub fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
         system::finite_norms(reference, self.setup().columns, "the reference point")?;
@@ -105,10 +107,9 @@ impl<T: Real> Solver<T> {
     /// variation is new to [`Method::Cgnr`], or if there is a preconditioner.
     ///
     /// # Errors
-    /// [`Error::Option`] for a method without regularizations, for another number of them, a weight out of range, or weights
-    /// of another order of magnitude than those of the set-up, if that decides how the system is scaled; for terms over neighbours
-    /// that [`Method::Pdhg`] was not set up for. With a preconditioner those of [`Solver::with`]: the new set-up is made beside the old one,
-    /// which stays if there is no room.
+    /// [`Error::Option`] for a weight out of range; [`Error::Conflict`] for a method without regularizations, for another number of
+    /// them, for terms over neighbours that [`Method::Pdhg`] was not set up for, and for weights of another order of magnitude than
+    /// those of the set-up, if that decides how the system is scaled. With a preconditioner those of [`Solver::with`]: the new set-up is made beside the old one, which stays if there is no room.
     pub fn set_regularizations(&mut self, regularizations: &[Regularization]) -> Result<()> {
         let setup = self.setup();
         if !setup.method.takes_regularizations() {
@@ -130,7 +131,7 @@ impl<T: Real> Solver<T> {
     /// mask has both 0 where nothing is. For methods that keep them exactly ([`Method::keeps_bounds`]).
     ///
     /// # Errors
-    /// [`Error::Shape`]; [`Error::Option`] for another method, or bounds that no number lies between.
+    /// [`Error::Shape`]; [`Error::Conflict`] for another method; [`Error::Option`] for bounds that no number lies between.
     pub fn set_bounds(&mut self, lower: &[T], upper: &[T]) -> Result<()> {
         match &mut self.way {
             Way::Direct(direct) => direct.set_bounds(lower, upper),
@@ -142,7 +143,7 @@ impl<T: Real> Solver<T> {
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::NotFinite`] for NaN or infinity in `b` or `x`, [`Error::DeviceMismatch`],
-    /// [`Error::Api`]; [`Error::Option`] if the set-up is for several right-hand sides. Not converging is no error: see
+    /// [`Error::Api`]; [`Error::Conflict`] if the set-up is for several right-hand sides. Not converging is no error: see
     /// [`Report::stop`].
     pub fn solve(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Report> {
         self.solve_observed(b, x, &mut |_| ControlFlow::Continue(()))
@@ -161,24 +162,36 @@ impl<T: Real> Solver<T> {
         let columns = self.setup().columns;
         if columns > 1 {
             let reason = format!("{columns}: solve_many gives a report for each");
-            return Err(Error::Option { name: "columns", reason });
+            return Err(Error::Conflict { name: "columns", reason });
         }
-        only(self.solve_many_observed(b, x, observer)?)
+        only(self.solve_interleaved(b, x, observer)?)
     }
 
-    /// Solves for several right-hand sides, interleaved in `b` as in `x` (see [`Vector::interleaved`]): one report each.
+    /// Solves for several right-hand sides at once: one report for each column. Start guesses are read from `x`.
     ///
     /// # Errors
-    /// As [`Solver::solve`].
-    pub fn solve_many(&mut self, b: &Vector<T>, x: &mut Vector<T>) -> Result<Vec<Report>> {
+    /// [`Error::Shape`] unless `b` and `x` have as many columns as the set-up; as [`Solver::solve`].
+    pub fn solve_many(&mut self, b: &Columns<T>, x: &mut Columns<T>) -> Result<Vec<Report>> {
         self.solve_many_observed(b, x, &mut |_| ControlFlow::Continue(()))
     }
 
     /// [`Solver::solve_many`], with an observer that sees the progress and may end it.
     ///
     /// # Errors
-    /// As [`Solver::solve`].
+    /// As [`Solver::solve_many`].
     pub fn solve_many_observed(
+        &mut self,
+        b: &Columns<T>,
+        x: &mut Columns<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<Vec<Report>> {
+        let columns = self.setup().columns;
+        same_length("columns of the right-hand sides", columns, b.count())?;
+        same_length("columns of the answers", columns, x.count())?;
+        self.solve_interleaved(b.as_vector(), x.as_vector_mut(), observer)
+    }
+
+    fn solve_interleaved(
         &mut self,
         b: &Vector<T>,
         x: &mut Vector<T>,

@@ -194,7 +194,7 @@ impl<T: Real> System<T> {
     /// Asks the operator for its norm again, because its values may be others than in the last solve.
     ///
     /// # Errors
-    /// [`Error::Option`] if the new values need a scaling that the solver was not set up for.
+    /// [`Error::Conflict`] if the new values need a scaling that the solver was not set up for.
     fn refresh(&mut self) -> Result<()> {
         let known = known_norm(&*self.operator);
         let (Some(found), false) = (known, known == self.known) else { return Ok(()) };
@@ -213,7 +213,7 @@ impl<T: Real> System<T> {
     /// Takes other damping, or other weights of a regularization.
     ///
     /// # Errors
-    /// [`Error::Option`] if they need a scaling that the solver was not set up for.
+    /// [`Error::Conflict`] if they need a scaling that the solver was not set up for.
     pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
         if !self.scaling.follow(self.magnitude.hypot(Magnitude::of(damp)), &self.reach) {
             return Err(out_of_scale("regularizations", "the weights"));
@@ -245,7 +245,7 @@ impl<T: Real> System<T> {
     /// Fails if the values of a preconditioner that knows its norm need another exponent by now.
     ///
     /// # Errors
-    /// [`Error::Option`].
+    /// [`Error::Conflict`].
     pub(super) fn check_preconditioner(&self, preconditioner: &dyn LinearOperator<T>, exponent: i32) -> Result<()> {
         match known_norm(preconditioner) {
             Some(norm) if needed(norm.exponent(), &self.reach.operator) != exponent => {
@@ -307,7 +307,7 @@ impl<T: Real> System<T> {
 
 /// Refusal of numbers that need another scaling than that of the set-up.
 fn out_of_scale(name: &'static str, what: &str) -> Error {
-    Error::Option { name, reason: format!("{what} are of another order of magnitude: set the solver up again") }
+    Error::Conflict { name, reason: format!("{what} are of another order of magnitude: set the solver up again") }
 }
 
 /// The norm that an operator says it has.

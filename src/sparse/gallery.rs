@@ -1,7 +1,7 @@
 //! Test problems, shared by tests, benchmarks and documentation.
 
 use super::Csr;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 use crate::machine;
 use crate::number::{Real, per_number};
 
@@ -172,7 +172,7 @@ per_number! {
     /// `stock-koch-full` (3 000 × 320 000 with 1 800 000).
     ///
     /// # Errors
-    /// [`Error::Option`] for a name that is none of these.
+    /// [`Error::Name`] for a name that is none of these.
     pub fn by_name<T>(name: &str) -> Result<Csr<T>> = by_name_here;
 }
 
@@ -208,13 +208,12 @@ fn by_name_here<T: Real>(name: &str) -> Result<Csr<T>> {
         }),
         ("stock-koch", Some(&[])) => random(3_072, 81_545, 854_129, 2009),
         ("stock-koch-full", Some(&[])) => random(3_000, 320_000, 1_800_000, 2009),
-        _ => Err(Error::Option {
-            name: "gallery",
-            reason: format!(
-                "'{name}' is none of poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
-                 dense:ROWS:COLS, stock-koch, stock-koch-full"
-            ),
-        }),
+        _ => Err(unknown(
+            "gallery",
+            name,
+            "poisson2d:G, poisson3d:G, blocks:G:SIZE, diagonals:N:COUNT:SPREAD, random:ROWS:COLS:NNZ, \
+                 dense:ROWS:COLS, stock-koch, stock-koch-full",
+        )),
     }
 }
 

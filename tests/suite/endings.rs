@@ -32,7 +32,7 @@ fn columns_that_end_early_keep_their_answers() {
     columns.push(vec![1.0; 1600]);
     columns.push((0..1600).map(|i| wave(i % 40) * wave(i / 40)).collect());
     let columns: Vec<&[f32]> = columns.iter().map(|c| &c[..]).collect();
-    let beyond = Stopping { rtol: 1e-8, ..Stopping::after(3000) };
+    let beyond = Stopping::after(3000).with_rtol(1e-8);
     let mut apart = 0;
     for device in devices_in(Precision::Single) {
         for method in [Method::Gmres { restart: 100 }, Method::BiCgStab, Method::Cg, Method::Minres] {
@@ -61,12 +61,12 @@ fn a_part_of_the_first_residual_is_a_limit() {
             let problem = Problem { start, ..problem };
             let b: Vec<Vec<f64>> = (0..2).map(|seed| noise(problem.a.rows(), 30 + seed)).collect();
             let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
-            let by_part = Stopping { residual_reduction: PART, ..Stopping::after(200) };
+            let by_part = Stopping::after(200).with_residual_reduction(PART);
             let ends: Vec<_> = b
                 .iter()
                 .map(|b| {
                     let first = residual(&problem, &device, b, &problem.start);
-                    let by_number = Stopping { atol: PART * first, ..Stopping::after(200) };
+                    let by_number = Stopping::after(200).with_atol(PART * first);
                     let (wanted, named) = problem.solve(&device, &[b], &by_number).remove(0);
                     let (x, report) = problem.solve(&device, &[b], &by_part).remove(0);
                     assert_eq!(essence(&x, &report), essence(&wanted, &named), "{report} {named}");
@@ -96,12 +96,12 @@ fn a_good_start_does_not_end_a_solve_by_its_reduction() {
         problem.solve(&device, &[&b], &stopping).remove(0)
     };
     let zero = vec![0.0; 400];
-    let (near, by_rtol) = solve(&zero, Stopping { rtol: 1e-3, ..Stopping::after(500) });
-    let (same, by_part) = solve(&zero, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    let (near, by_rtol) = solve(&zero, Stopping::after(500).with_rtol(1e-3));
+    let (same, by_part) = solve(&zero, Stopping::after(500).with_residual_reduction(1e-3));
     assert_eq!(essence(&near, &by_rtol), essence(&same, &by_part));
-    let (_, again) = solve(&near, Stopping { rtol: 1e-3, ..Stopping::after(500) });
+    let (_, again) = solve(&near, Stopping::after(500).with_rtol(1e-3));
     assert_eq!((again.stop, again.iterations), (Stop::Converged, 0));
-    let (_, further) = solve(&near, Stopping { residual_reduction: 1e-3, ..Stopping::after(500) });
+    let (_, further) = solve(&near, Stopping::after(500).with_residual_reduction(1e-3));
     assert!(further.iterations > 0 && further.relative_residual() <= 1e-6, "{further}");
 }
 
@@ -111,12 +111,11 @@ fn a_part_of_the_first_residual_holds_for_all_solves_of_a_chain() {
     let device = Device::host();
     let a = gallery::poisson_2d::<f64>(40, 0.0).unwrap();
     let b = vec![1.0; 1600];
-    let solved =
-        Problem::new(Method::Cg, &a).solve(&device, &[&b], &Stopping { rtol: 1e-12, ..Stopping::after(500) });
+    let solved = Problem::new(Method::Cg, &a).solve(&device, &[&b], &Stopping::after(500).with_rtol(1e-12));
     // The residual is 1e-3 b, which is smooth: plain iterations gain little at first.
     let near: Vec<f64> = solved[0].0.iter().map(|v| 0.999 * v).collect();
     let wanted = 1e-3 * 1e-3 * 40.0;
-    let stopping = |patience| Stopping { residual_reduction: 1e-3, patience, ..Stopping::after(500) };
+    let stopping = |patience| Stopping::after(500).with_residual_reduction(1e-3).with_patience(patience);
     let (matrix, rhs) = (Matrix::new(&device, &a, Format::Csr).unwrap(), Vector::from_slice(&device, &b).unwrap());
     let mut x = Vector::from_slice(&device, &near).unwrap();
     let chain = [None, Some(Preconditioner::Incomplete(IncompleteOptions::new(Factorisation::Cholesky)))];
@@ -183,7 +182,7 @@ fn time_that_runs_out_on_the_way_back_costs_no_accuracy() {
     let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
     let operator = Watched { matrix, products: Arc::default(), then: slow }.shared();
     let method = Method::Gmres { restart: 11 };
-    let stopping = Stopping { time_limit: Some(Duration::from_secs(1)), check_every: 1, ..Stopping::after(1000) };
+    let stopping = Stopping::after(1000).with_time_limit(Duration::from_secs(1)).with_check_every(1);
     let mut solver = Solver::new(operator, method, stopping).unwrap();
     let mut x = Vector::zeros(&device, 400).unwrap();
     let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();

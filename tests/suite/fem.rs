@@ -5,16 +5,14 @@ use std::f64::consts::PI;
 use crate::common::{bits, each_case, noise, ran_alone, reference};
 use residuum::fem::{Errors, Mesh, Point, Poisson, Space, Triangulation, hexahedron};
 use residuum::operator::LinearOperator;
-use residuum::{
-    Device, Error, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping, Vector, allocations,
-};
+use residuum::{Device, Error, Format, Matrix, Method, Precision, Real, Setup, Solver, Stopping, Vector, measure};
 
 const UNIT: [[f64; 2]; 3] = [[0.0, 1.0]; 3];
 
 /// A solve as exact as `f64` lets it be, on the host.
 fn solved(space: &Space, b: &[f64]) -> Vec<f64> {
     let device = Device::host();
-    let stopping = Stopping { rtol: 1e-13, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_rtol(1e-13);
     let setup = Setup::new(Method::Cg, stopping).with_preconditioner(space.jacobi(&device).unwrap());
     let mut solver = Solver::with(space.operator::<f64>(&device).unwrap().shared(), setup).unwrap();
     let mut x = Vector::zeros(&device, space.len()).unwrap();
@@ -243,11 +241,11 @@ fn products_allocate_nothing_and_build_nothing_after_the_first() {
         let mut y = Vector::zeros(device, space.len()).unwrap();
         operator.apply(&x, &mut y).unwrap();
         let built = || device.programs().built + device.programs().loaded;
-        let before = (allocations(), built());
+        let before = (measure::allocations(), built());
         for _ in 0..3 {
             operator.apply(&x, &mut y).unwrap();
         }
-        assert_eq!((allocations(), built()), before);
+        assert_eq!((measure::allocations(), built()), before);
     });
 }
 
@@ -361,7 +359,7 @@ fn on_triangles(mesh: &Triangulation, problem: &Poisson, is_given: impl Fn([f64;
     let matrix = Matrix::new(&device, &system.matrix, Format::Csr).unwrap();
     let b = Vector::from_slice(&device, &system.b).unwrap();
     let mut x = Vector::zeros(&device, b.len()).unwrap();
-    let stopping = Stopping { rtol: 1e-13, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_rtol(1e-13);
     let report = Solver::new(&matrix, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
     assert!(report.relative_residual() < 1e-11);
     system.values(&x.to_vec().unwrap()).unwrap()

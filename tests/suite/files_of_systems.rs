@@ -120,7 +120,7 @@ fn both_triangles_of_a_symmetric_file_are_refused() {
     assert_eq!(solve(folder.path(), &["a.mtx"]).status.code(), Some(0));
 }
 
-/// Columns, or rows if only they fit; with preconditioners that take one at a time too.
+/// FileColumns, or rows if only they fit; with preconditioners that take one at a time too.
 #[test]
 fn several_right_hand_sides_are_solved() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn several_right_hand_sides_are_solved() {
         (0..6).map(|c| (0..25).map(|i| f64::from((i * (c + 2)) % 9) - 3.0).collect()).collect();
     let rhs: Vec<Vec<f64>> = truth.iter().map(|x| a.product(x).unwrap()).collect();
     let check = |path: &str, count: usize, by_rows: bool| {
-        let found: io::Columns<f64> = io::read_columns(&at(path), 25).unwrap();
+        let found: io::FileColumns<f64> = io::read_columns(&at(path), 25).unwrap();
         assert_eq!((found.vectors.len(), found.by_rows), (count, by_rows));
         for (x, wanted) in found.vectors.iter().zip(&truth) {
             assert!(x.iter().zip(wanted).all(|(x, y)| (x - y).abs() < 1e-5), "{path}");

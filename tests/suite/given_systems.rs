@@ -3,7 +3,9 @@
 use residuum::operator::{LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Matrix, Method, NullSpace, Setup, Solver, Stopping, Vector, build_for};
+use residuum::{
+    Columns, Csr, Device, Error, Format, Matrix, Method, NullSpace, Setup, Solver, Stopping, Vector, build_for,
+};
 
 fn stopping() -> Stopping {
     Stopping::for_precision::<f64>()
@@ -61,9 +63,9 @@ fn what_is_not_finite_is_told_with_its_place() {
     // Columns, each with its own index.
     let columns = [vec![1.0; 16], with_bad(16, 7, f64::NAN), with_bad(16, 3, f64::NAN)];
     let parts: Vec<&[f64]> = columns.iter().map(|column| &**column).collect();
-    let b = Vector::interleaved(&device, &parts).unwrap();
+    let b = Columns::new(&device, &parts).unwrap();
     let mut solver = Solver::with(&matrix, Setup::new(Method::Cg, stopping()).with_columns(3)).unwrap();
-    let solved = solver.solve_many(&b, &mut Vector::zeros(&device, 48).unwrap());
+    let solved = solver.solve_many(&b, &mut Columns::zeros(&device, 16, 3).unwrap());
     assert_eq!(place(solved, "column 2 of the right-hand side"), 3);
     // A null space is taken out first, which would spread NaN over all places.
     let ring = Csr::<f64>::from_rows(9, 9, |i, row| {
@@ -94,7 +96,7 @@ fn what_takes_one_right_hand_side_is_named() {
     let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
     let columns: Vec<Vec<f64>> = (0..4).map(|c| (0..36).map(|i| f64::from((i * (c + 3)) % 7)).collect()).collect();
     let parts: Vec<&[f64]> = columns.iter().map(|column| &**column).collect();
-    let b = Vector::interleaved(&device, &parts).unwrap();
+    let b = Columns::new(&device, &parts).unwrap();
     for (name, kind) in [
         ("jacobi", None),
         ("spai", None),
@@ -122,13 +124,13 @@ fn what_takes_one_right_hand_side_is_named() {
         }
         match (Solver::with(&matrix, setup.with_columns(4)), kind) {
             (Ok(mut all), None) => {
-                let mut x = Vector::zeros(&device, 4 * 36).unwrap();
+                let mut x = Columns::zeros(&device, 36, 4).unwrap();
                 assert!(all.solve_many(&b, &mut x).unwrap().iter().all(|report| report.converged()), "{name}");
-                for (found, wanted) in x.to_columns(4).unwrap().iter().zip(&answers) {
+                for (found, wanted) in x.to_vecs().unwrap().iter().zip(&answers) {
                     assert!(found.iter().zip(wanted).all(|(x, y)| (x - y).abs() < 1e-6), "{name}");
                 }
             }
-            (Err(Error::Option { name: "columns", reason }), Some(kind)) => {
+            (Err(Error::Conflict { name: "columns", reason }), Some(kind)) => {
                 let words = format!("4 right-hand sides at once, of which the preconditioner ({kind}) takes one");
                 assert!(reason.contains(&words) && reason.contains("one after another"), "{name}: {reason}");
             }

@@ -62,7 +62,7 @@ fn a_cancelled_solve_keeps_its_directions() {
     let (a, b) = (convection::<f64>(9), noise(81, 4));
     for device in devices_in(Precision::Double) {
         let matrix = Matrix::new(&device, &a, Format::Csr).unwrap();
-        let stopping = Stopping { check_every: 1, ..Stopping::after(100) };
+        let stopping = Stopping::after(100).with_check_every(1);
         let mut solver = Solver::new(&matrix, Method::Gmres { restart: 20 }, stopping).unwrap();
         let b = Vector::from_slice(&device, &b).unwrap();
         for seen in [1, 7] {
@@ -88,7 +88,7 @@ fn small_krylov_spaces_end() {
         let entries: Vec<_> = values.iter().enumerate().map(|(i, v)| (i, i, *v)).collect();
         Csr::from_triplets(values.len(), values.len(), &entries).unwrap()
     };
-    let stopping = || Stopping { rtol: 1e-12, ..Stopping::after(50) };
+    let stopping = || Stopping::after(50).with_rtol(1e-12);
     for device in devices_in(Precision::Double) {
         for distinct in 1..4 {
             let values: Vec<f64> = (0..40).map(|i| 1.0 + f64::from(i % distinct)).collect();
@@ -179,7 +179,7 @@ fn columns_stop_apart() {
     let columns = [smooth, mixed, noise(81, 9), vec![0.0; 81]];
     let columns: Vec<&[f64]> = columns.iter().map(|c| &c[..]).collect();
     let problem = Problem::new(Method::Gmres { restart: 5 }, &a);
-    let stopping = Stopping { rtol: 1e-9, ..Stopping::after(200) };
+    let stopping = Stopping::after(200).with_rtol(1e-9);
     for device in devices_in(Precision::Double) {
         let together = problem.solve(&device, &columns, &stopping);
         let iterations: Vec<usize> = together.iter().map(|(_, report)| report.iterations).collect();

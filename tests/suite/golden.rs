@@ -24,7 +24,7 @@ use residuum::simulation::{
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, BackendKind, Combine, Csr, Device, Examination, Format, Matrix, Method, Precision, Real,
+    Accumulation, BackendKind, Columns, Combine, Csr, Device, Examination, Format, Matrix, Method, Precision, Real,
     Reduction, Regularization, Report, Setup, Solver, StopRule, Stopping, Vector, WeightRule,
 };
 
@@ -55,7 +55,10 @@ fn words((x, iterations, stop, numbers): Essence) -> Vec<u64> {
 /// Limits that do not follow the defaults of the crate.
 fn stopping<T: Real>(max_iterations: usize) -> Stopping {
     let rtol = if T::EPSILON > 1e-10 { 1e-5 } else { 1e-8 };
-    Stopping { rtol, gradient_rtol: T::EPSILON, max_iterations, ..Stopping::after(max_iterations) }
+    Stopping::after(max_iterations)
+        .with_rtol(rtol)
+        .with_gradient_rtol(T::EPSILON)
+        .with_max_iterations(max_iterations)
 }
 
 fn vectors<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
@@ -210,7 +213,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
             golden.put(format!("solve {kind} {k} {} of {columns}", problem.method), all);
         }
         if problem.method.carries_residual() {
-            let exact = Stopping { exact_every: 10, ..stopping::<T>(61) };
+            let exact = stopping::<T>(61).with_exact_every(10);
             let (x, report) = &problem.solve(device, &b[..1], &exact)[0];
             golden.put(format!("exact {kind} {k} {}", problem.method), words(essence(x, report)));
         }
@@ -233,7 +236,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let (x, report) = &fails.solve(device, &[&noise(144, 30)], &stopping::<T>(400))[0];
     golden.put(format!("goes back {kind}"), words(essence(x, report)));
     let stagnates = Problem::new(Method::Cg, &gallery::poisson_2d::<T>(12, 0.5).unwrap());
-    let strict = Stopping { rtol: 1e-30, ..stopping::<T>(4000) };
+    let strict = stopping::<T>(4000).with_rtol(1e-30);
     let (x, report) = &stagnates.solve(device, &[&noise(144, 30)], &strict)[0];
     golden.put(format!("stagnates {kind}"), words(essence(x, report)));
     // Weights that are chosen, with and without a probe of the operator.
@@ -258,8 +261,7 @@ fn methods<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     }
     let rule = StopRule::Ncp { length: 15, apart: 10 };
     for method in [Method::Cgls { damp: 0.0 }, Method::Cgnr] {
-        let solved =
-            Problem::new(method, &tall).solve(device, &b, &Stopping { rule: Some(rule), ..stopping::<T>(400) });
+        let solved = Problem::new(method, &tall).solve(device, &b, &stopping::<T>(400).with_rule(rule));
         let value = |report: &Report| {
             let points = report.rule.iter().flat_map(|course| course.points.iter());
             points.map(|point| point.value.to_bits()).collect::<Vec<u64>>()
@@ -287,11 +289,11 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
     let none = Regularization::none();
     let mut early = vec![everything(width); 4];
-    early[2] = Regularization { tikhonov: 1e3, ..none.clone() };
+    early[2] = none.clone().with_tikhonov(1e3);
     for (name, regularizations) in [
         ("plain", vec![none.clone()]),
-        ("smooth", vec![Regularization { smooth: 0.5, width, ..none.clone() }]),
-        ("sign", vec![Regularization { upper: 0.0, bound_weight: 2.0, ..none.clone() }]),
+        ("smooth", vec![none.clone().with_smooth(0.5).with_width(width)]),
+        ("sign", vec![none.clone().with_upper(0.0).with_bound_weight(2.0)]),
         ("everything", vec![everything(width)]),
         ("two", vec![everything(width); 2]),
         ("early", early),
@@ -302,11 +304,11 @@ fn fused<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
                 let device = device.with_resident_groups(groups);
                 let matrix = Matrix::with_transpose(&device, &a, format).unwrap();
                 let solve = |operator: SharedOperator<T>| -> Vec<u64> {
-                    let b = Vector::interleaved(&device, &b).unwrap();
-                    let mut x = Vector::zeros(&device, a.cols() * regularizations.len()).unwrap();
+                    let b = Columns::new(&device, &b).unwrap();
+                    let mut x = Columns::zeros(&device, a.cols(), regularizations.len()).unwrap();
                     let mut cgnr = common::cgnr(operator, &regularizations, stopping::<T>(30)).unwrap();
                     let reports: Vec<Report> = cgnr.solve_many(&b, &mut x).unwrap();
-                    let columns = x.to_columns(regularizations.len()).unwrap();
+                    let columns = x.to_vecs().unwrap();
                     columns.iter().zip(&reports).flat_map(|(x, report)| words(essence(x, report))).collect()
                 };
                 same(golden, format!("cgnr {kind} {name} {format}"), solve((&matrix).into()));
@@ -425,17 +427,13 @@ fn images<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     };
     let grid = Grid { side: 40, pixel: 0.05 };
     let scan = Phantom::plate().scan(&scanner, 2.0, Noise { photons: 2e5, gain: 0.003, seed: 2009 }).unwrap();
-    let how = Reconstruction {
-        stopping: Stopping { gradient_rtol: T::EPSILON, ..Stopping::after(40) },
-        ..Reconstruction::of_scans::<T>()
-    };
+    let how = Reconstruction::of_scans::<T>().with_stopping(Stopping::after(40).with_gradient_rtol(T::EPSILON));
     let direction = Regularizer::Directional { weight: 0.02, degrees: 30.0 };
-    let exact = Reconstruction {
-        method: Method::Pdhg,
-        regularizers: vec![Regularizer::TotalVariation(0.05), direction],
-        support: Some(Disc::of_shadow(&scan).unwrap().pixels(grid)),
-        ..how.clone()
-    };
+    let exact = how
+        .clone()
+        .with_method(Method::Pdhg)
+        .with_regularizers(vec![Regularizer::TotalVariation(0.05), direction])
+        .with_support(Disc::of_shadow(&scan).unwrap().pixels(grid));
     for format in [Format::Csr, Format::OnTheFly] {
         let system = System::<T>::new(device, &scanner, grid, format).unwrap();
         for (name, how) in [("image", &how), ("exact image", &exact)] {
@@ -464,7 +462,7 @@ fn back_projections<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         golden.put(format!("back-projection {kind} {name}"), bits(&picture));
         if name == "fan" {
             let system = System::<T>::new(device, &scanner, grid, Format::Csr).unwrap();
-            let how = Reconstruction { start: Some(Filter::Hann), ..Reconstruction::of_scanner::<T>(&scanner) };
+            let how = Reconstruction::of_scanner::<T>(&scanner).with_start(Filter::Hann);
             let mut reconstructor = Reconstructor::new(&system, how, 1).unwrap();
             let image = reconstructor.reconstruct(&[&scan]).unwrap().remove(0);
             golden
@@ -485,16 +483,14 @@ fn penalties<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
         let name = if curved { "penalty" } else { "penalty without curvature" };
         golden.put(format!("{name} {kind}"), words(essence(&x.to_vec().unwrap(), &report)));
     }
-    let term = Regularization {
-        tikhonov: 0.02,
-        smooth: 0.1,
-        variation: 0.05,
-        epsilon: 0.1,
-        upper: 0.2,
-        bound_weight: 0.5,
-        width: 9,
-        ..Regularization::none()
-    };
+    let term = Regularization::none()
+        .with_tikhonov(0.02)
+        .with_smooth(0.1)
+        .with_variation(0.05)
+        .with_epsilon(0.1)
+        .with_upper(0.2)
+        .with_bound_weight(0.5)
+        .with_width(9);
     let weights = (0..63).map(|j| T::from_f64(0.3 + 0.1 * f64::from(j % 5))).collect::<Vec<_>>();
     let diagonal = Diagonal::new(Vector::from_slice(device, &weights).unwrap()).unwrap();
     let setup =

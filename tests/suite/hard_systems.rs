@@ -290,7 +290,7 @@ fn a_solve_that_is_cut_short_says_whose_iterate_the_answer_is() {
     let b = Vector::from_slice(&device, &(0..n).map(|k| if k == n - 1 { 1.0 } else { 1e-9 }).collect::<Vec<_>>())
         .unwrap();
     let run = |answer: Answer, method: Method| {
-        let stopping = Stopping { answer, check_every: 1, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_answer(answer).with_check_every(1);
         let mut x = Vector::zeros(&device, n).unwrap();
         let mut solver = Solver::with(&matrix, Setup::new(method, stopping)).unwrap();
         let report = solver
@@ -322,7 +322,7 @@ fn least_squares_never_end_by_a_gradient_that_rounding_made_0() {
         [Method::Fista, Method::Pdhg, Method::Mrnsd, Method::Sirt { omega: 1.0 }, Method::Nnfcgls { restart: 30 }]
     {
         let mut x = Vector::zeros(&device, 2).unwrap();
-        let stopping = Stopping { max_iterations: 200_000, ..Stopping::for_precision::<f32>() };
+        let stopping = Stopping::for_precision::<f32>().with_max_iterations(200_000);
         let mut solver = Solver::with(&matrix, Setup::new(method, stopping)).unwrap();
         solver.set_bounds(&[0.0; 2], &[f32::INFINITY; 2]).unwrap();
         let report = solver.solve(&b, &mut x).unwrap();

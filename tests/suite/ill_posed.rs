@@ -4,8 +4,8 @@ use crate::common::{self, distance, norm, oracle};
 use residuum::operator::{LinearOperator, SharedOperator, Subsets};
 use residuum::sparse::gallery::Random;
 use residuum::{
-    Answer, Csr, Device, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop, StopRule,
-    Stopping, Storage, Transposed, Vector, WeightRule, WeightStop,
+    Answer, Columns, Csr, Device, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop,
+    StopRule, Stopping, Storage, Transposed, Vector, WeightRule, WeightStop,
 };
 
 /// FISTA within 0 and 1 on the test problem of IR Tools: the errors that IR Tools has after as many iterations.
@@ -27,7 +27,7 @@ fn fista_is_that_of_ir_tools() {
     for (level, cases) in [(0.01, [(168, 0.03706), (300, 0.04011)]), (0.05, [(58, 0.15016), (300, 0.19293)])] {
         let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
         for (iterations, wanted) in cases {
-            let bounds = Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() };
+            let bounds = Regularization::none().with_lower(0.0).with_upper(1.0);
             let setup = Setup::new(Method::Fista, Stopping::after(iterations)).with_regularizations(&[bounds]);
             let mut found = Vector::zeros(&device, a.cols()).unwrap();
             let report = Solver::with(&matrix, setup).unwrap().solve(&b, &mut found).unwrap();
@@ -210,7 +210,7 @@ fn best_error(matrix: &Matrix<f64>, b: &[f64], x: &[f64]) -> f64 {
     // The best error between two weights, 2^(1/2) apart, is hardly less.
     let weights = (0..10).map(|k| 0.5 * 2_f64.powf(0.5 * f64::from(k)));
     let error = |damp: f64| {
-        let stopping = Stopping { gradient_rtol: 1e-5, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_gradient_rtol(1e-5);
         let mut solver = Solver::new(matrix, Method::Lsqr { damp }, stopping).unwrap();
         let mut found = Vector::zeros(matrix.device(), matrix.cols()).unwrap();
         let report = solver.solve(&b, &mut found).unwrap();
@@ -279,16 +279,16 @@ fn same_everywhere<T: Real>() {
     let rhs = blurred::<T>([0.02, 0.005, 0.0]);
     let solve = |device: &Device, method: Method, rhs: &[Vec<T>], check_every: usize| {
         let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
-        let stopping = Stopping { check_every, ..Stopping::for_precision::<T>() };
+        let stopping = Stopping::for_precision::<T>().with_check_every(check_every);
         let setup = Setup::new(method, stopping);
         let mut solver = Solver::with(&matrix, setup.with_columns(rhs.len())).unwrap();
         let columns: Vec<&[T]> = rhs.iter().map(|b| &b[..]).collect();
-        let b = Vector::interleaved(device, &columns).unwrap();
-        let mut x = Vector::zeros(device, 50 * rhs.len()).unwrap();
+        let b = Columns::new(device, &columns).unwrap();
+        let mut x = Columns::zeros(device, 50, rhs.len()).unwrap();
         let reports = solver.solve_many(&b, &mut x).unwrap();
         let told =
             reports.into_iter().map(|report| (report.stop, report.history, report.gradient_history, report.weight));
-        x.to_columns(rhs.len()).unwrap().into_iter().zip(told).collect::<Vec<_>>()
+        x.to_vecs().unwrap().into_iter().zip(told).collect::<Vec<_>>()
     };
     let of_lsqr = rules().map(|weight| Method::HybridLsqr { weight, subspace: 40 });
     let of_lsmr = [WeightRule::LeastError, WeightRule::Gcv];
@@ -392,7 +392,7 @@ fn nonnegative_methods_are_those_of_ir_tools() {
         (Method::Mrnsd, 0.05, 28, 0.15846, (65, 0.13648)),
         (flexible, 0.05, 12, 0.16177, (24, 0.13628)),
     ] {
-        let stop = Stopping { rtol: 1.01 * level, max_iterations: 500, ..Stopping::for_precision::<f64>() };
+        let stop = Stopping::for_precision::<f64>().with_rtol(1.01 * level).with_max_iterations(500);
         let (error, report) = solve(method, level, stop);
         println!("{report}: error {error:.5}, IR Tools {wanted} after {iterations}");
         assert_eq!((report.stop, report.iterations), (Stop::Converged, iterations), "{report}");
@@ -409,11 +409,11 @@ fn sart_with_subsets_of_angles_is_faster_than_sirt() {
     let (a, x) = (oracle::matrix(), oracle::head());
     let b = a.product(&x).unwrap();
     let device = Device::host();
-    let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+    let storage = Storage::default().with_transposed(Transposed::Copy);
     let solve = |subsets: usize, omega: f64, level: f64, iterations: usize| {
         let operator = Subsets::of_matrix(&device, &a, storage, subsets, oracle::RAYS).unwrap();
-        let bounds = Regularization { lower: 0.0, ..Regularization::none() };
-        let stopping = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+        let bounds = Regularization::none().with_lower(0.0);
+        let stopping = Stopping::after(iterations).with_answer(Answer::Last);
         let setup = Setup::new(Method::Sart { omega }, stopping).with_regularizations(&[bounds]);
         let b = Vector::from_slice(&device, &oracle::noisy(&b, level)).unwrap();
         let mut found = Vector::zeros(&device, a.cols()).unwrap();
@@ -456,14 +456,14 @@ fn ruled(
         assert!(first.0 == second.0 && first.1.rule == second.1.rule, "the second solve is another one");
         second
     };
-    let (x, report) = solve(Stopping { rule: Some(rule), ..Stopping::after(2000) });
+    let (x, report) = solve(Stopping::after(2000).with_rule(rule));
     let course = report.rule.clone().unwrap();
     println!("{report}");
     assert_eq!(
         (report.stop, report.iterations, report.rule.as_ref().unwrap().rule),
         (Stop::Semiconverged, course.best, rule)
     );
-    let (wanted, plain) = solve(Stopping { answer: Answer::Last, ..Stopping::after(course.best) });
+    let (wanted, plain) = solve(Stopping::after(course.best).with_answer(Answer::Last));
     assert!(x == wanted && report.true_residual == plain.true_residual, "{report}: {plain}");
     assert!(plain.rule.is_none() && report.history.len() == course.best + 1);
     (x, report)
@@ -476,11 +476,11 @@ fn residuals_like_white_noise_end_methods() {
     let b = a.product(&x).unwrap();
     let device = Device::host();
     let matrix: SharedOperator<f64> = (&Matrix::with_transpose(&device, &a, Format::Csr).unwrap()).into();
-    let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+    let storage = Storage::default().with_transposed(Transposed::Copy);
     let subsets = Subsets::of_matrix(&device, &a, storage, 10, oracle::RAYS).unwrap().shared();
     let free = Regularization::none();
-    let within = Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() };
-    let above = Regularization { lower: 0.0, ..Regularization::none() };
+    let within = Regularization::none().with_lower(0.0).with_upper(1.0);
+    let above = Regularization::none().with_lower(0.0);
     let ncp = StopRule::Ncp { length: 90, apart: oracle::RAYS };
     let errors = |level: f64, method: Method, terms: &Regularization| {
         let operator = if matches!(method, Method::Sart { .. }) { &subsets } else { &matrix };
@@ -496,7 +496,7 @@ fn residuals_like_white_noise_end_methods() {
         let (found, report) = ruled(&setup, operator, &noisy, ncp);
         // The discrepancy principle.
         let noise = distance(&noisy, &b) * norm(b.iter().copied()) / norm(noisy.iter().copied());
-        let stopping = Stopping { rtol: 1.01 * noise, max_iterations: 2000, ..Stopping::after(0) };
+        let stopping = Stopping::after(0).with_rtol(1.01 * noise).with_max_iterations(2000);
         let rhs = Vector::from_slice(&device, &noisy).unwrap();
         let mut other = Vector::zeros(&device, a.cols()).unwrap();
         let known = Solver::with(operator.clone(), setup(stopping)).unwrap().solve(&rhs, &mut other).unwrap();
@@ -593,19 +593,19 @@ fn rules_say_the_same_everywhere<T: Real>() {
     let a = blur::<T>();
     let rhs = blurred::<T>([0.02, 0.3, 0.005]);
     let solve = |device: &Device, (method, rule): (Method, StopRule), rhs: &[Vec<T>], check_every: usize| {
-        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let storage = Storage::default().with_transposed(Transposed::Copy);
         let operator: SharedOperator<T> = match method {
             Method::Sart { .. } => Subsets::of_matrix(device, &a, storage, 4, 1).unwrap().shared(),
             _ => (&Matrix::with_transpose(device, &a, Format::Csr).unwrap()).into(),
         };
-        let stopping = Stopping { check_every, rule: Some(rule), answer: Answer::Last, ..Stopping::after(60) };
+        let stopping = Stopping::after(60).with_check_every(check_every).with_rule(rule).with_answer(Answer::Last);
         let setup = Setup::new(method, stopping).with_columns(rhs.len());
         let columns: Vec<&[T]> = rhs.iter().map(|b| &b[..]).collect();
-        let b = Vector::interleaved(device, &columns).unwrap();
-        let mut x = Vector::zeros(device, 50 * rhs.len()).unwrap();
+        let b = Columns::new(device, &columns).unwrap();
+        let mut x = Columns::zeros(device, 50, rhs.len()).unwrap();
         let reports = Solver::with(operator, setup).unwrap().solve_many(&b, &mut x).unwrap();
         let told = reports.into_iter().map(|report| (report.stop, report.history, report.rule));
-        x.to_columns(rhs.len()).unwrap().into_iter().zip(told).collect::<Vec<_>>()
+        x.to_vecs().unwrap().into_iter().zip(told).collect::<Vec<_>>()
     };
     let ncp = StopRule::Ncp { length: 30, apart: 2 };
     let monotone = StopRule::MonotoneError { noise: 0.02 };
@@ -662,19 +662,19 @@ fn rules_decide_alone() {
     let rule = StopRule::Ncp { length: 90, apart: oracle::RAYS };
     let solve = |stopping: Stopping| {
         let mut found = noisy.try_clone().unwrap();
-        let within = [Regularization { lower: 0.0, upper: 1.0, ..Regularization::none() }];
+        let within = [Regularization::none().with_lower(0.0).with_upper(1.0)];
         let setup = Setup::new(Method::Sirt { omega: 1.9 }, stopping).with_regularizations(&within);
         let report = Solver::with(&matrix, setup).unwrap().solve(&rhs, &mut found).unwrap();
         println!("{report}: error {:.4}", distance(&found.to_vec().unwrap(), &x));
         (found.to_vec().unwrap(), report)
     };
-    let (found, report) = solve(Stopping { rule: Some(rule), ..Stopping::after(1000) });
+    let (found, report) = solve(Stopping::after(1000).with_rule(rule));
     let best = report.rule.as_ref().unwrap().best;
     assert_eq!((report.stop, report.iterations), (Stop::Semiconverged, best));
-    assert!(found == solve(Stopping { answer: Answer::Last, ..Stopping::after(best) }).0);
-    let (found, report) = solve(Stopping { rule: Some(rule), answer: Answer::Last, ..Stopping::after(best + 1) });
+    assert!(found == solve(Stopping::after(best).with_answer(Answer::Last)).0);
+    let (found, report) = solve(Stopping::after(best + 1).with_rule(rule).with_answer(Answer::Last));
     assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, best + 1));
-    assert!(found == solve(Stopping { answer: Answer::Last, ..Stopping::after(best + 1) }).0);
+    assert!(found == solve(Stopping::after(best + 1).with_answer(Answer::Last)).0);
 }
 
 /// A system that is scaled by powers of two has the course of one that is not, in units of its own; what cannot be is refused.
@@ -688,7 +688,7 @@ fn rules_follow_the_scale_and_refuse_what_cannot_be() {
         let values = a.values().iter().map(|v| v * of_a).collect();
         let scaled = Csr::new(60, 50, a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
         let matrix = Matrix::with_transpose(&device, &scaled, Format::Csr).unwrap();
-        let stopping = Stopping { rule: Some(rule), ..Stopping::after(40) };
+        let stopping = Stopping::after(40).with_rule(rule);
         let b: Vec<f64> = b.iter().map(|b| b * of_b).collect();
         let mut x = Vector::zeros(&device, 50).unwrap();
         let mut solver = Solver::new(&matrix, Method::Cgls { damp: 0.0 }, stopping).unwrap();
@@ -706,13 +706,12 @@ fn rules_follow_the_scale_and_refuse_what_cannot_be() {
     }
     let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
     let refused = |method: Method, rule: StopRule, terms: &[Regularization]| {
-        let setup =
-            Setup::new(method, Stopping { rule: Some(rule), ..Stopping::after(5) }).with_regularizations(terms);
+        let setup = Setup::new(method, Stopping::after(5).with_rule(rule)).with_regularizations(terms);
         let error = Solver::<f64>::with(&matrix, setup).unwrap_err().to_string();
         println!("{error}");
         assert!(error.contains("rule"), "{error}");
     };
-    let damped = Regularization { tikhonov: 0.1, ..Regularization::none() };
+    let damped = Regularization::none().with_tikhonov(0.1);
     refused(Method::Lsqr { damp: 0.0 }, ncp, &[]);
     refused(Method::Lsmr { damp: 0.0 }, monotone, &[]);
     refused(Method::Cgls { damp: 0.1 }, monotone, &[]);
@@ -720,7 +719,7 @@ fn rules_follow_the_scale_and_refuse_what_cannot_be() {
     refused(Method::Cgnr, monotone, std::slice::from_ref(&damped));
     refused(Method::Cgnr, StopRule::Ncp { length: 7, apart: 1 }, &[]);
     refused(Method::Cgnr, StopRule::MonotoneError { noise: 1.5 }, &[]);
-    let setup = Setup::new(Method::Cgnr, Stopping { rule: Some(monotone), ..Stopping::after(5) });
+    let setup = Setup::new(Method::Cgnr, Stopping::after(5).with_rule(monotone));
     let mut solver = Solver::<f64>::with(&matrix, setup).unwrap();
     assert!(solver.set_regularizations(&[damped]).is_err() && solver.set_regularizations(&[]).is_ok());
 }

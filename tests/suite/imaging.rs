@@ -11,7 +11,7 @@ use residuum::imaging::{
 };
 use residuum::operator::{LinearOperator, adjoint_error};
 use residuum::{
-    Accumulation, Error, Format, Method, Precision, Real, SharedPenalty, Stop, Stopping, Vector, WeightRule,
+    Accumulation, Error, Format, Method, Precision, Real, SharedPenalty, Stop, Vector, WeightRule, measure,
 };
 
 /// The plate in the field `[-1, 1]²`, brighter by `factor` for each frame.
@@ -31,29 +31,28 @@ fn scan(pixels: usize, factor: f64) -> Scan {
 
 fn how<T: Real>() -> Reconstruction {
     let how = Reconstruction::of_scans::<T>();
-    Reconstruction { stopping: Stopping { max_iterations: 30, ..how.stopping }, ..how }
+    let stopping = how.stopping.clone().with_max_iterations(30);
+    how.with_stopping(stopping)
 }
 
 /// PDHG with everything it keeps and minimises, within the disc of a scan.
 fn exact<T: Real>(scan: &Scan, side: usize) -> Reconstruction {
     let direction = Regularizer::Directional { weight: 0.02, degrees: scan.scanner.middle() };
-    Reconstruction {
-        method: Method::Pdhg,
-        regularizers: vec![Regularizer::TotalVariation(0.05), direction, Regularizer::Tikhonov(1e-4)],
-        upper: 1.0,
-        support: Some(Disc::of_shadow(scan).unwrap().pixels(scan.grid(side))),
-        ..how::<T>()
-    }
+    how::<T>()
+        .with_method(Method::Pdhg)
+        .with_regularizers(vec![Regularizer::TotalVariation(0.05), direction, Regularizer::Tikhonov(1e-4)])
+        .with_upper(1.0)
+        .with_support(Disc::of_shadow(scan).unwrap().pixels(scan.grid(side)))
 }
 
 /// CGNR from a filtered back-projection.
 fn continued<T: Real>() -> Reconstruction {
-    Reconstruction { start: Some(Filter::Hann), ..how::<T>() }
+    how::<T>().with_start(Filter::Hann)
 }
 
 /// FISTA within bounds.
 fn projected<T: Real>() -> Reconstruction {
-    Reconstruction { method: Method::Fista, regularizers: vec![], upper: 1.0, ..how::<T>() }
+    how::<T>().with_method(Method::Fista).with_regularizers(vec![]).with_upper(1.0)
 }
 
 fn frames<T: Real>(device: &residuum::Device) {
@@ -129,8 +128,8 @@ fn images_with_a_penalty_of_the_users_own() {
         let scans: Vec<Scan> = (0..5).map(|k| scan(32, 1.0 + 0.3 * f64::from(k))).collect();
         let given: Vec<&Scan> = scans.iter().collect();
         let system = System::<f64>::new(&device, &scans[0].scanner, scans[0].grid(16), Format::Csr).unwrap();
-        let stopping = Stopping { gradient_rtol: 1e-10, max_iterations: 5000, ..how::<f64>().stopping };
-        let alone = Reconstruction { lower: f64::NEG_INFINITY, regularizers: vec![], stopping, ..how::<f64>() };
+        let stopping = how::<f64>().stopping.with_gradient_rtol(1e-10).with_max_iterations(5000);
+        let alone = how::<f64>().with_lower(f64::NEG_INFINITY).with_regularizers(vec![]).with_stopping(stopping);
         // Weight and edge of the library's for the first image.
         let brightness = system.brightness(&scans[0].readings::<f64>());
         let terms = [0.05 * system.mean_diagonal() * brightness, 0.01 * brightness];
@@ -144,18 +143,18 @@ fn images_with_a_penalty_of_the_users_own() {
             let wanted = one.reconstruct(&[scan]).unwrap().remove(0);
             assert!(essence(&wanted.values, &wanted.report) == essence(&found.values, &found.report));
         }
-        let ours = Reconstruction { regularizers: vec![Regularizer::TotalVariation(0.05)], ..alone.clone() };
+        let ours = alone.clone().with_regularizers(vec![Regularizer::TotalVariation(0.05)]);
         let wanted = Reconstructor::new(&system, ours, 1).unwrap().reconstruct(&given[..1]).unwrap().remove(0);
         let apart = common::distance(&found[0].values, &wanted.values);
         println!("{}, {}, apart {apart:.1e}", found[0].report, wanted.report);
         assert!(apart < 1e-5, "{apart:e} on {}", device.info().name);
         for refused in [
-            Reconstruction { lower: 0.0, ..alone.clone() },
-            Reconstruction { upper: 2.0, ..alone.clone() },
-            Reconstruction { regularizers: vec![Regularizer::Tikhonov(0.1)], ..alone.clone() },
-            Reconstruction { weight: Some(WeightRule::LeastError), ..alone.clone() },
-            Reconstruction { support: Some(vec![true; 256]), ..alone.clone() },
-            Reconstruction { method: Method::Fista, ..alone.clone() },
+            alone.clone().with_lower(0.0),
+            alone.clone().with_upper(2.0),
+            alone.clone().with_regularizers(vec![Regularizer::Tikhonov(0.1)]),
+            alone.clone().with_weight(WeightRule::LeastError),
+            alone.clone().with_support(vec![true; 256]),
+            alone.clone().with_method(Method::Fista),
         ] {
             let refused = set_up(refused, 1).map(|_| ());
             assert!(matches!(refused, Err(Error::Option { name: "penalty", .. })), "{refused:?}");
@@ -166,8 +165,8 @@ fn images_with_a_penalty_of_the_users_own() {
 /// SART within bounds.
 fn ordered<T: Real>() -> Reconstruction {
     let how = how::<T>();
-    let stopping = Stopping { max_iterations: 4, ..how.stopping };
-    Reconstruction { method: Method::Sart { omega: 1.0 }, regularizers: vec![], upper: 1.0, stopping, ..how }
+    let stopping = how.stopping.clone().with_max_iterations(4);
+    how.with_method(Method::Sart { omega: 1.0 }).with_regularizers(vec![]).with_upper(1.0).with_stopping(stopping)
 }
 
 /// A scan in subsets of its angles is the same scan: rays give the same readings, stored or traced, and traced subsets share their memory.
@@ -254,7 +253,7 @@ fn a_second_frame_allocates_nothing_and_builds_nothing() {
             let _first = reconstructor.reconstruct(&vec![&scans[0]; images]).unwrap();
             let count = || {
                 let programs = device.programs();
-                (residuum::allocations(), programs.built, programs.loaded)
+                (measure::allocations(), programs.built, programs.loaded)
             };
             let before = count();
             assert!(before.0 > 0);
@@ -289,8 +288,7 @@ fn scans_go_to_images_and_files() {
         assert!(std::fs::read(path).unwrap().starts_with(&[0x89, b'P', b'N', b'G']));
     }
     // Bounds that bite: the residual is that of the image that is handed out.
-    let tight =
-        Reconstruction { upper: 0.3, stopping: Stopping { rtol: 0.4, ..how::<f64>().stopping }, ..how::<f64>() };
+    let tight = how::<f64>().with_upper(0.3).with_stopping(how::<f64>().stopping.with_rtol(0.4));
     let image = Reconstructor::new(&system, tight, 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
     let matrix = scan.scanner.matrix::<f64>(scan.grid(48)).unwrap();
     let product = matrix.product(&image.values).unwrap();
@@ -317,15 +315,15 @@ fn what_is_known_of_an_object_makes_up_for_angles() {
     let truth = phantom.image(scan.grid(64));
     let system = System::<f32>::new(&residuum::Device::host(), &scanner, scan.grid(64), Format::Auto).unwrap();
     let error = |how: Reconstruction| {
-        let how = Reconstruction { upper: 1.0, stopping: Stopping { max_iterations: 600, ..how.stopping }, ..how };
+        let stopping = how.stopping.clone().with_max_iterations(600);
+        let how = how.with_upper(1.0).with_stopping(stopping);
         let image = Reconstructor::new(&system, how, 1).unwrap().reconstruct(&[&scan]).unwrap().remove(0);
         println!("{}", image.report);
         image.compare(&truth).unwrap().relative_error
     };
     let support = Some(Disc::of_shadow(&scan).unwrap().pixels(scan.grid(64)));
-    let pdhg = Reconstruction { method: Method::Pdhg, ..how::<f32>() };
-    let [penalties, bounds, with_support] =
-        [how::<f32>(), pdhg.clone(), Reconstruction { support, ..pdhg }].map(error);
+    let pdhg = how::<f32>().with_method(Method::Pdhg);
+    let [penalties, bounds, with_support] = [how::<f32>(), pdhg.clone(), pdhg.with_support(support)].map(error);
     println!("{penalties} {bounds} {with_support}");
     assert!(bounds < 0.8 * penalties && with_support < 0.9 * bounds, "{penalties} {bounds} {with_support}");
 }
@@ -353,21 +351,18 @@ fn what_does_not_fit_is_refused() {
     // Without the shape of an image there are no neighbours.
     let shapeless = System::of_operator(operator.clone(), None).unwrap();
     assert!(matches!(Reconstructor::new(&shapeless, how::<f64>(), 1), Err(Error::Option { name: "width", .. })));
-    let tikhonov = Reconstruction { regularizers: vec![Regularizer::Tikhonov(0.01)], ..how::<f64>() };
+    let tikhonov = how::<f64>().with_regularizers(vec![Regularizer::Tikhonov(0.01)]);
     let mut plain = Reconstructor::new(&shapeless, tikhonov, 1).unwrap();
     assert!(matches!(plain.reconstruct(&[&scan]), Err(Error::Option { name: "scan", .. })));
     let image = plain.reconstruct_readings(&[&scan.readings::<f64>()], observer).unwrap().remove(0);
     assert_eq!((image.rows, image.cols, image.pixel), (256, 1, 1.0));
     // Terms that a method does not know.
     let set_up = |how: Reconstruction| Reconstructor::new(&system, how, 1).map(|_| ());
-    let with = |method: Method, regularizers: &[Regularizer]| Reconstruction {
-        method,
-        regularizers: regularizers.to_vec(),
-        ..how::<f64>()
+    let with = |method: Method, regularizers: &[Regularizer]| {
+        how::<f64>().with_method(method).with_regularizers(regularizers.to_vec())
     };
     let across = Regularizer::Directional { weight: 1.0, degrees: 0.0 };
-    let support =
-        |method: Method, pixels: usize| Reconstruction { support: Some(vec![true; pixels]), ..with(method, &[]) };
+    let support = |method: Method, pixels: usize| with(method, &[]).with_support(vec![true; pixels]);
     assert!(matches!(set_up(with(Method::Lsqr { damp: 0.0 }, &[])), Err(Error::Option { name: "method", .. })));
     assert!(matches!(set_up(with(Method::Cgnr, &[across])), Err(Error::Option { name: "directional", .. })));
     assert!(matches!(set_up(with(Method::Pdhg, &[across; 2])), Err(Error::Option { name: "regularizer", .. })));

@@ -10,7 +10,7 @@ use opencl3::platform::get_platforms;
 use opencl3::program::Program;
 use opencl3::types::CL_BLOCKING;
 use residuum::sparse::gallery;
-use residuum::{Csr, Device, Error, Format, Matrix, Method, Solver, Stopping, Vector, interop};
+use residuum::{Csr, Device, Error, Format, Matrix, Method, Solver, Stopping, Vector, interop, measure};
 
 /// The program's own work: a right-hand side, and what it makes of a solution.
 const SOURCE: &str = "
@@ -78,9 +78,9 @@ fn a_solve_on_the_programs_queue_and_buffers_has_the_same_bits() {
         let device = interop::opencl3::device(&queue).unwrap();
         assert_eq!(device.info().name, own.info().name);
         assert_eq!(device.info().index, own.info().index);
-        let allocations = residuum::allocations();
+        let allocations = measure::allocations();
         let b = interop::opencl3::vector(&device, &load).unwrap();
-        assert_eq!((b.len(), residuum::allocations()), (SIDE * SIDE, allocations), "no copy");
+        assert_eq!((b.len(), measure::allocations()), (SIDE * SIDE, allocations), "no copy");
         // Nothing waits between the program's kernels and the solve.
         launch(&context, &queue, "load", &[&load]);
         let x = solve(&device, &b);

@@ -6,7 +6,7 @@ use residuum::operator::{Generated, LinearOperator, SharedOperator, SplitRows, a
 use residuum::sparse::gallery;
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    BackendKind, Combine, Csr, Device, Error, Format, Matrix, Method, Offsets, Packing, Precision, Real, Reduction,
+    BackendKind, Columns, Combine, Csr, Device, Error, Format, Matrix, Method, Packing, Precision, Real, Reduction,
     Solver, Stopping, Storage, Transposed, Vector,
 };
 
@@ -124,12 +124,9 @@ fn a_nan_is_not_lost_in_a_reduction() {
 const REDUCTIONS: [Reduction; 5] =
     [Reduction::Sum, Reduction::Product, Reduction::Minimum, Reduction::Maximum, Reduction::AbsoluteSum];
 
-const SEQUENTIAL: Storage = Storage {
-    format: Format::CsrScalar,
-    transposed: Transposed::Copy,
-    offsets: Offsets::Auto,
-    packing: Packing::Never,
-};
+fn plain_storage() -> Storage {
+    Storage::default().with_format(Format::CsrScalar).with_transposed(Transposed::Copy).with_packing(Packing::Never)
+}
 
 fn products<T: Real>(device: &Device) {
     // Values that `f32` holds, in few columns and in many.
@@ -151,7 +148,8 @@ fn products<T: Real>(device: &Device) {
             "mean 40" => storage.format == Format::Csr,
             _ => false,
         });
-        let plain = if name.contains("near") || name.contains("single") { vec![SEQUENTIAL] } else { storages(&a) };
+        let plain =
+            if name.contains("near") || name.contains("single") { vec![plain_storage()] } else { storages(&a) };
         for storage in plain.into_iter().chain(packed) {
             let format = storage.format;
             let compute = |device: &Device| -> [Vec<u64>; 2] {
@@ -268,9 +266,11 @@ fn staged<T: Real>(device: &Device) {
             let x = noise::<T>(a.cols() * columns, 8);
             let compute = |device: &Device| {
                 let matrix = Matrix::new(device, &a, format).unwrap();
-                let mut y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
-                matrix.multiply_columns(columns, &Vector::from_slice(device, &x).unwrap(), &mut y).unwrap();
-                bits(&y.to_vec().unwrap())
+                let y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
+                let mut y = Columns::from_vector(y, columns).unwrap();
+                let x = Columns::from_vector(Vector::from_slice(device, &x).unwrap(), columns).unwrap();
+                matrix.multiply_columns(&x, &mut y).unwrap();
+                bits(&y.into_vector().to_vec().unwrap())
             };
             let wanted = compute(&reference::<T>(device));
             let words = format!("{format}, {columns} columns, {} {}", device.info().name, device.tuning());
@@ -317,12 +317,14 @@ fn staged_in_parts<T: Real>(device: &Device) {
     ] {
         for columns in [1, 3] {
             let x = Vector::from_slice(device, &noise::<T>(a.cols() * columns, 8)).unwrap();
-            let storage = Storage { format, packing, ..Storage::default() };
+            let x = Columns::from_vector(x, columns).unwrap();
+            let storage = Storage::default().with_format(format).with_packing(packing);
             let [wanted, found] = [device, &switched_on].map(|device| {
                 let matrix = Matrix::stored(device, &a, storage).unwrap();
-                let mut y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
-                matrix.multiply_columns(columns, &x, &mut y).unwrap();
-                bits(&y.to_vec().unwrap())
+                let y = Vector::filled(device, a.rows() * columns, T::from_f64(f64::NAN)).unwrap();
+                let mut y = Columns::from_vector(y, columns).unwrap();
+                matrix.multiply_columns(&x, &mut y).unwrap();
+                bits(&y.into_vector().to_vec().unwrap())
             });
             assert_eq!(found, wanted, "{format}, {columns} columns, {} {}", device.info().name, device.tuning());
         }
@@ -641,7 +643,7 @@ fn scattered<T: Real>(device: &Device) {
         println!("skipped: {} has no 64-bit atomics", device.info().name);
         return;
     }
-    let storage = |transposed| Storage { format: Format::CsrScalar, transposed, ..Storage::default() };
+    let storage = |transposed| Storage::default().with_format(Format::CsrScalar).with_transposed(transposed);
     for cols in [70, 1, 1025, 90_000] {
         let a = gallery::random::<T>(3000, cols, 30_000.min(3000 * cols), 4).unwrap();
         let x = noise::<T>(a.rows(), 9);
@@ -660,7 +662,7 @@ fn scattered<T: Real>(device: &Device) {
     // Offsets of empty columns take memory too: few entries must not ask for much of it.
     let wide = Csr::from_triplets(1, u32::MAX as usize, &[(0, 7, T::from_f64(1.0))]).unwrap();
     assert!(matches!(Matrix::with_transpose(device, &wide, Format::Csr), Err(Error::Structure { .. })));
-    let padded = Storage { format: Format::Ellpack, transposed: Transposed::Scatter, ..Storage::default() };
+    let padded = Storage::default().with_format(Format::Ellpack).with_transposed(Transposed::Scatter);
     assert!(matches!(Matrix::stored(device, &a, padded), Err(Error::Option { .. })));
 }
 

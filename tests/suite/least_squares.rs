@@ -12,8 +12,8 @@ use residuum::operator::{
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report, Setup, Solver,
-    Stop, Stopping, Storage, Transposed, Vector,
+    Answer, Columns, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report, Setup,
+    Solver, Stop, Stopping, Storage, Transposed, Vector,
 };
 
 /// `argmin |A x - b|` by Householder's QR factorisation, dense.
@@ -134,7 +134,8 @@ fn loose_tolerances_end_damped_solves() {
             for method in [Method::Lsqr { damp }, Method::Lsmr { damp }, Method::Cgls { damp }] {
                 let mut most = 0;
                 for gradient_rtol in [1e-10, 1e-5, 1e-3] {
-                    let stopping = Stopping { rtol: 0.0, gradient_rtol, ..Stopping::for_precision::<f64>() };
+                    let stopping =
+                        Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(gradient_rtol);
                     let mut solver = Solver::new(&matrix, method, stopping).unwrap();
                     solver.set_reference(&Vector::from_slice(&device, &reference).unwrap()).unwrap();
                     let mut x = Vector::filled(&device, 120, 0.5).unwrap();
@@ -189,7 +190,7 @@ fn none(device: &Device, n: usize) -> SharedOperator<f64> {
 fn preconditioners_from_the_right_leave_the_answer_and_save_iterations() {
     let (a, b) = uneven_columns();
     let wanted = dense(&a, &b);
-    let stopping = Stopping { gradient_rtol: 1e-12, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_gradient_rtol(1e-12);
     for method in METHODS.into_iter().chain([Method::Cgnr]) {
         let mut first: Option<(Vec<u64>, usize, Stop, Vec<u64>)> = None;
         for device in common::devices_in(Precision::Double) {
@@ -320,9 +321,9 @@ fn minima_within_bounds_meet_their_conditions() {
             let mut first = None;
             for device in common::devices_in(Precision::Double) {
                 let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-                let stopping = Stopping { gradient_rtol: 1e-11, rtol: 0.0, ..Stopping::for_precision::<f64>() };
+                let stopping = Stopping::for_precision::<f64>().with_gradient_rtol(1e-11).with_rtol(0.0);
                 // Bounds of the regularization hold beside those of the pixels.
-                let regularization = Regularization { tikhonov, upper: 0.04, ..Regularization::none() };
+                let regularization = Regularization::none().with_tikhonov(tikhonov).with_upper(0.04);
                 let setup = Setup::new(method, stopping).with_regularizations(&[regularization]);
                 let mut solver = Solver::with(&matrix, setup).unwrap();
                 solver.set_bounds(&lower, &upper).unwrap();
@@ -376,13 +377,13 @@ fn total_variation_of_an_edge_is_that_of_its_formula() {
     for (variation, directional, direction) in
         [(0.6, 0.0, [0.0; 2]), (0.0, 0.6, [1.0, 0.0]), (0.5, 0.1, [-1.0, 0.0]), (0.6, 7.0, [0.0, 1.0])]
     {
-        let terms = Regularization { variation, directional, direction, width, ..Regularization::none() };
-        let stopping = Stopping {
-            gradient_rtol: 1e-10,
-            rtol: 0.0,
-            max_iterations: 30_000,
-            ..Stopping::for_precision::<f64>()
-        };
+        let terms = Regularization::none()
+            .with_variation(variation)
+            .with_directional(directional)
+            .with_direction(direction)
+            .with_width(width);
+        let stopping =
+            Stopping::for_precision::<f64>().with_gradient_rtol(1e-10).with_rtol(0.0).with_max_iterations(30_000);
         let setup = Setup::new(Method::Pdhg, stopping).with_regularizations(&[terms]);
         let mut solver = Solver::with(&matrix, setup).unwrap();
         let mut x = Vector::zeros(&device, n).unwrap();
@@ -438,9 +439,9 @@ fn a_start_without_a_residual_is_gone_on_from() {
     let identity = Csr::from_rows(30, 30, |i, row| row.push((i as u32, 1.0))).unwrap();
     let matrix = Matrix::with_transpose(&device, &identity, Format::Csr).unwrap();
     let b = Vector::from_slice(&device, &noise::<f64>(30, 9)).unwrap();
-    let stopping = Stopping { rtol: 0.0, gradient_rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(1e-8);
     let answer = |start: &Vector<f64>| {
-        let terms = Regularization { variation: 0.3, width: 6, ..Regularization::none() };
+        let terms = Regularization::none().with_variation(0.3).with_width(6);
         let setup = Setup::new(Method::Pdhg, stopping.clone()).with_regularizations(&[terms]);
         let mut x = Vector::zeros(&device, 30).unwrap();
         x.copy_from(start).unwrap();
@@ -469,14 +470,14 @@ fn pdhg_minimises_what_it_says() {
     let mut first = None;
     for device in common::devices_in(Precision::Double) {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-        let stopping = Stopping { gradient_rtol: 1e-10, rtol: 0.0, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_gradient_rtol(1e-10).with_rtol(0.0);
         let setup = Setup::new(Method::Pdhg, stopping).with_columns(2);
         let regularizations = [terms.clone(), Regularization::none()];
         let mut solver = Solver::with(&matrix, setup.with_regularizations(&regularizations)).unwrap();
-        let rhs = Vector::interleaved(&device, &[&b, &b]).unwrap();
-        let mut x = Vector::zeros(&device, 2 * n).unwrap();
+        let rhs = Columns::new(&device, &[&b, &b]).unwrap();
+        let mut x = Columns::zeros(&device, n, 2).unwrap();
         let reports = solver.solve_many(&rhs, &mut x).unwrap();
-        let columns = x.to_columns(2).unwrap();
+        let columns = x.to_vecs().unwrap();
         println!("{}\n{}", reports[0], reports[1]);
         assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
         let found: Vec<_> =
@@ -532,22 +533,14 @@ fn bounded_methods_refuse_what_they_cannot() {
         }
     };
     let none = Regularization::none;
-    refused(
-        Method::Cgnr,
-        Regularization { directional: 1.0, direction: [1.0, 0.0], width: 4, ..none() },
-        "directional",
-    );
-    refused(Method::Fista, Regularization { variation: 1.0, width: 4, ..none() }, "variation");
-    refused(Method::Fista, Regularization { smooth: 1.0, width: 4, ..none() }, "smooth");
-    refused(Method::Pdhg, Regularization { smooth: 1.0, width: 4, ..none() }, "smooth");
-    refused(Method::Pdhg, Regularization { variation: 1.0, epsilon: 0.1, width: 4, ..none() }, "epsilon");
-    refused(Method::Pdhg, Regularization { variation: 1.0, ..none() }, "width");
-    refused(
-        Method::Pdhg,
-        Regularization { directional: 1.0, direction: [1.0, 1.0], width: 4, ..none() },
-        "direction",
-    );
-    refused(Method::Pdhg, Regularization { lower: 1.0, upper: 0.0, ..none() }, "lower");
+    refused(Method::Cgnr, none().with_directional(1.0).with_direction([1.0, 0.0]).with_width(4), "directional");
+    refused(Method::Fista, none().with_variation(1.0).with_width(4), "variation");
+    refused(Method::Fista, none().with_smooth(1.0).with_width(4), "smooth");
+    refused(Method::Pdhg, none().with_smooth(1.0).with_width(4), "smooth");
+    refused(Method::Pdhg, none().with_variation(1.0).with_epsilon(0.1).with_width(4), "epsilon");
+    refused(Method::Pdhg, none().with_variation(1.0), "width");
+    refused(Method::Pdhg, none().with_directional(1.0).with_direction([1.0, 1.0]).with_width(4), "direction");
+    refused(Method::Pdhg, none().with_lower(1.0).with_upper(0.0), "lower");
     let bounds = |method: Method, lower: &[f64], upper: &[f64]| {
         Solver::new(&matrix, method, Stopping::after(3)).unwrap().set_bounds(lower, upper)
     };
@@ -564,22 +557,22 @@ fn bounded_methods_refuse_what_they_cannot() {
     }
     // Bounds of both kinds that leave nothing, or nothing that is finite.
     let mut fista = Solver::new(&matrix, Method::Fista, Stopping::after(3)).unwrap();
-    fista.set_regularizations(&[Regularization { lower: 0.5, ..none() }]).unwrap();
+    fista.set_regularizations(&[none().with_lower(0.5)]).unwrap();
     assert!(matches!(fista.set_bounds(&zero, &zero), Err(Error::Option { name: "bounds", .. })));
     fista.set_bounds(&one, &one).unwrap();
-    let above = Regularization { lower: 1.5, ..none() };
+    let above = none().with_lower(1.5);
     assert!(matches!(fista.set_regularizations(&[above]), Err(Error::Option { name: "bounds", .. })));
-    refused(Method::Fista, Regularization { lower: f64::INFINITY, ..none() }, "bounds");
-    refused(Method::Pdhg, Regularization { direction: [f64::NAN, 0.0], ..none() }, "direction");
+    refused(Method::Fista, none().with_lower(f64::INFINITY), "bounds");
+    refused(Method::Pdhg, none().with_direction([f64::NAN, 0.0]), "direction");
     // Images of different widths.
-    let widths = [4, 6].map(|width| Regularization { variation: 1.0, width, ..none() });
+    let widths = [4, 6].map(|width| none().with_variation(1.0).with_width(width));
     let setup = Setup::new(Method::Pdhg, Stopping::after(3)).with_columns(2).with_regularizations(&widths);
     assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "width", .. })));
     // Terms over neighbours need vectors of their own.
     let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
-    let variation = Regularization { variation: 1.0, width: 4, ..none() };
+    let variation = none().with_variation(1.0).with_width(4);
     assert!(matches!(pdhg.set_regularizations(&[variation]), Err(Error::Option { name: "regularizations", .. })));
-    assert!(pdhg.set_regularizations(&[Regularization { tikhonov: 1.0, lower: 0.0, ..none() }]).is_ok());
+    assert!(pdhg.set_regularizations(&[none().with_tikhonov(1.0).with_lower(0.0)]).is_ok());
 }
 
 /// The sums of rows and of columns of a matrix.
@@ -603,7 +596,7 @@ fn sirt_is_that_of_the_book() {
         let back = a.transpose().product(&residual).unwrap();
         (0..40).map(|j| (x[j] + omega * weigh(back[j], of_cols[j])).clamp(lower, upper)).collect()
     };
-    let bounds = Regularization { lower, upper, ..Regularization::none() };
+    let bounds = Regularization::none().with_lower(lower).with_upper(upper);
     for device in common::devices_in(Precision::Double) {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
         let b = Vector::from_slice(&device, &b).unwrap();
@@ -617,16 +610,12 @@ fn sirt_is_that_of_the_book() {
         let mut wanted = vec![upper; 40];
         for iterations in 1..12 {
             wanted = step(&wanted);
-            let last = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+            let last = Stopping::after(iterations).with_answer(Answer::Last);
             let (x, report) = solve(last);
             assert!(common::distance(&x, &wanted) < 1e-13, "{report}");
         }
-        let exact = Stopping {
-            gradient_rtol: 1e-13,
-            rtol: 0.0,
-            max_iterations: 100_000,
-            ..Stopping::for_precision::<f64>()
-        };
+        let exact =
+            Stopping::for_precision::<f64>().with_gradient_rtol(1e-13).with_rtol(0.0).with_max_iterations(100_000);
         let (x, report) = solve(exact);
         println!("{report}");
         assert_eq!(report.stop, Stop::LeastSquares, "{report}");
@@ -641,7 +630,7 @@ fn sirt_is_that_of_the_book() {
 fn sirt_and_sart_refuse_what_they_cannot_do() {
     let host = Device::host();
     let set_up = |a: &Csr<f64>, omega: f64, regularization: Regularization| {
-        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let storage = Storage::default().with_transposed(Transposed::Copy);
         let whole = Matrix::stored(&host, a, storage).unwrap().shared();
         let subsets = Subsets::of_matrix(&host, a, storage, 2, 1).unwrap().shared();
         let both = [(whole, Method::Sirt { omega }), (subsets, Method::Sart { omega })].map(|(a, method)| {
@@ -662,9 +651,9 @@ fn sirt_and_sart_refuse_what_they_cannot_do() {
         assert!(matches!(set_up(&a, omega, none.clone()), Err(Error::Option { name: "omega", .. })), "{omega}");
     }
     for regularization in [
-        Regularization { tikhonov: 1.0, ..none.clone() },
-        Regularization { smooth: 1.0, width: 5, ..none.clone() },
-        Regularization { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() },
+        none.clone().with_tikhonov(1.0),
+        none.clone().with_smooth(1.0).with_width(5),
+        none.clone().with_variation(1.0).with_width(5).with_epsilon(0.1),
     ] {
         assert!(matches!(set_up(&a, 1.0, regularization), Err(Error::Option { .. })));
     }
@@ -687,7 +676,7 @@ fn sirt_ends_by_itself() {
         let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
         let b = Vector::from_slice(&device, &noise::<f32>(60, 5)).unwrap();
         let stopping =
-            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<f32>() };
+            Stopping::for_precision::<f32>().with_rtol(0.0).with_gradient_rtol(0.0).with_max_iterations(200_000);
         let mut x = Vector::zeros(&device, 40).unwrap();
         let report =
             Solver::new(&matrix, Method::Sirt { omega: 1.9 }, stopping).unwrap().solve(&b, &mut x).unwrap();
@@ -746,8 +735,8 @@ fn sart_is_that_of_the_book() {
     // Some rows and columns are empty.
     let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
     let b = noise::<f64>(60, 5);
-    let bounds = Regularization { lower: -0.3, upper: 0.4, ..Regularization::none() };
-    let last = |iterations| Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
+    let bounds = Regularization::none().with_lower(-0.3).with_upper(0.4);
+    let last = |iterations| Stopping::after(iterations).with_answer(Answer::Last);
     for device in common::devices_in(Precision::Double) {
         let b_of_device = Vector::from_slice(&device, &b).unwrap();
         let solve = |operator: SharedOperator<f64>, method: Method, stopping: Stopping| {
@@ -756,7 +745,7 @@ fn sart_is_that_of_the_book() {
             let report = Solver::with(operator, setup).unwrap().solve(&b_of_device, &mut x).unwrap();
             (x.to_vec().unwrap(), report)
         };
-        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let storage = Storage::default().with_transposed(Transposed::Copy);
         for (count, run, order) in [
             (7, 3, vec![0, 4, 1, 5, 2, 6, 3]),
             (5, 1, vec![0, 3, 1, 4, 2]),
@@ -794,23 +783,23 @@ fn sart_converges_where_it_can() {
         let x: Vec<f32> = noise::<f32>(40, 7).iter().map(|v| v.abs()).collect();
         let b = a.cast::<f64>().product(&x.iter().map(|v| f64::from(*v)).collect::<Vec<_>>()).unwrap();
         let b: Vec<f32> = b.iter().map(|v| *v as f32).collect();
-        let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+        let storage = Storage::default().with_transposed(Transposed::Copy);
         let subsets = Subsets::of_matrix(&device, &a, storage, 6, 5).unwrap().shared();
         let solve = |b: &[f32], omega: f64, stopping: Stopping| {
-            let bounds = Regularization { lower: 0.0, ..Regularization::none() };
+            let bounds = Regularization::none().with_lower(0.0);
             let setup = Setup::new(Method::Sart { omega }, stopping).with_regularizations(&[bounds]);
             let b = Vector::from_slice(&device, b).unwrap();
             let mut x = Vector::zeros(&device, 40).unwrap();
             Solver::with(subsets.clone(), setup).unwrap().solve(&b, &mut x).unwrap()
         };
-        let exactly = Stopping { rtol: 1e-5, max_iterations: 100_000, ..Stopping::for_precision::<f32>() };
+        let exactly = Stopping::for_precision::<f32>().with_rtol(1e-5).with_max_iterations(100_000);
         for omega in [0.3, 1.0, 1.9] {
             let report = solve(&b, omega, exactly.clone());
             assert_eq!(report.stop, Stop::Converged, "{report}");
             assert!(report.relative_residual() <= 1e-5, "{report}");
         }
         let forever =
-            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<f32>() };
+            Stopping::for_precision::<f32>().with_rtol(0.0).with_gradient_rtol(0.0).with_max_iterations(200_000);
         let report = solve(&noise::<f32>(60, 5), 1.0, forever);
         println!("{report}");
         assert!(report.iterations < 200_000, "{report}");
@@ -823,7 +812,7 @@ fn sart_converges_where_it_can() {
 fn sart_follows_its_operator() {
     let a = gallery::random::<f64>(60, 40, 90, 3).unwrap();
     let b = noise::<f64>(60, 5);
-    let storage = Storage { transposed: Transposed::Copy, ..Storage::default() };
+    let storage = Storage::default().with_transposed(Transposed::Copy);
     let parts_of = |a: &Csr<f64>| -> Vec<Csr<f64>> {
         let of = |k: usize| {
             Csr::from_rows(20, 40, |i, row| {
@@ -846,7 +835,7 @@ fn sart_follows_its_operator() {
             let report = solver.solve(&rhs, &mut x).unwrap();
             (x.to_vec().unwrap(), report)
         };
-        let last = Stopping { answer: Answer::Last, ..Stopping::after(6) };
+        let last = Stopping::after(6).with_answer(Answer::Last);
         let solver = |operator: SharedOperator<f64>| {
             Solver::new(operator, Method::Sart { omega: 1.3 }, last.clone()).unwrap()
         };
@@ -969,19 +958,19 @@ fn nonnegative_methods_are_those_of_the_book() {
             assert!(plain.bounded > 0 && (restart == 0 || plain.dropped > 0), "nothing is tested");
             for device in common::devices_in(Precision::Double) {
                 let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-                let rhs = Vector::interleaved(&device, &[&b[..], &b[..]]).unwrap();
+                let rhs = Columns::new(&device, &[&b[..], &b[..]]).unwrap();
                 for iterations in [1, 2, 5, 6, 7, 12, 13, 20, 30] {
-                    let last = Stopping { answer: Answer::Last, ..Stopping::after(iterations) };
-                    let regularization = Regularization { lower, ..Regularization::none() };
+                    let last = Stopping::after(iterations).with_answer(Answer::Last);
+                    let regularization = Regularization::none().with_lower(lower);
                     let setup = Setup::new(method, last).with_columns(2);
                     let setup = setup.with_regularizations(&[regularization.clone(), regularization]);
                     let mut solver = Solver::with(&matrix, setup).unwrap();
                     let mut upper = vec![f64::INFINITY; 40];
                     upper[fixed] = lower;
                     solver.set_bounds(&[f64::NEG_INFINITY; 40], &upper).unwrap();
-                    let mut x = Vector::interleaved(&device, &[&start[..], &start[..]]).unwrap();
+                    let mut x = Columns::new(&device, &[&start[..], &start[..]]).unwrap();
                     let reports = solver.solve_many(&rhs, &mut x).unwrap();
-                    for x in x.to_columns(2).unwrap() {
+                    for x in x.to_vecs().unwrap() {
                         let apart = common::distance(&x, &wanted[iterations - 1]);
                         assert!(apart < 1e-9, "{apart:e} after {iterations} of {method}: {}", reports[0]);
                         assert!(x.iter().all(|v| *v >= lower) && x[fixed] == lower, "{x:?}");
@@ -1000,7 +989,7 @@ fn nonnegative_methods_end_at_the_minimum() {
         let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
         let b: Vec<T> = noise::<T>(60, 5).iter().map(|v| *v + T::from_f64(0.2)).collect();
         let never =
-            Stopping { rtol: 0.0, gradient_rtol: 0.0, max_iterations: 200_000, ..Stopping::for_precision::<T>() };
+            Stopping::for_precision::<T>().with_rtol(0.0).with_gradient_rtol(0.0).with_max_iterations(200_000);
         let mut x = Vector::zeros(device, 40).unwrap();
         let mut solver = Solver::new(&matrix, method, never).unwrap();
         let report = solver.solve(&Vector::from_slice(device, &b).unwrap(), &mut x).unwrap();
@@ -1037,8 +1026,8 @@ fn nonnegative_methods_start_from_all_bounds() {
                 ([2e-6, -5.0], 0.0, [2e-6, 0.0]),
                 ([1002.0, -5.0], 1000.0, [1002.0, 1000.0]),
             ] {
-                let regularizations = [Regularization { lower, ..Regularization::none() }];
-                let stopping = Stopping { rtol: 0.0, ..Stopping::for_precision::<f32>() };
+                let regularizations = [Regularization::none().with_lower(lower)];
+                let stopping = Stopping::for_precision::<f32>().with_rtol(0.0);
                 let setup = Setup::new(method, stopping).with_regularizations(&regularizations);
                 let mut x = Vector::zeros(&device, 2).unwrap();
                 let b = Vector::from_slice(&device, &b).unwrap();
@@ -1069,14 +1058,14 @@ fn nonnegative_methods_refuse_what_they_cannot_do() {
             assert!(error.to_string().contains(words), "{error}");
         };
         let none = Regularization::none();
-        refused(Regularization { tikhonov: 1.0, ..none.clone() }, "no such term");
-        refused(Regularization { variation: 1.0, width: 5, epsilon: 0.1, ..none.clone() }, "no such term");
-        refused(Regularization { upper: 3.0, ..none.clone() }, "none from above, and pixel 0 has 3");
-        refused(Regularization { upper: -1.0, ..none.clone() }, "no number lies between 0 and -1");
-        assert!(set_up(Regularization { lower: 2.0, upper: 2.0, ..none.clone() }).is_ok());
+        refused(none.clone().with_tikhonov(1.0), "no such term");
+        refused(none.clone().with_variation(1.0).with_width(5).with_epsilon(0.1), "no such term");
+        refused(none.clone().with_upper(3.0), "none from above, and pixel 0 has 3");
+        refused(none.clone().with_upper(-1.0), "no number lies between 0 and -1");
+        assert!(set_up(none.clone().with_lower(2.0).with_upper(2.0)).is_ok());
         let narrow = gallery::random::<f32>(20, 10, 50, 3).unwrap();
         let narrow = Matrix::with_transpose(&host, &narrow, Format::Csr).unwrap();
-        let regularization = Regularization { lower: -1e300, ..none.clone() };
+        let regularization = none.clone().with_lower(-1e300);
         let setup = Setup::new(method, Stopping::after(3)).with_regularizations(&[regularization]);
         assert!(Solver::with(&narrow, setup).err().unwrap().to_string().contains("too large for fp32"));
         let mut solver = set_up(none).unwrap();

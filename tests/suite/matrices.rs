@@ -72,11 +72,7 @@ fn solve<T: Real>(
 }
 
 fn stopping<T: Real>(iterations: usize) -> Stopping {
-    Stopping {
-        max_iterations: iterations,
-        time_limit: Some(Duration::from_secs(60)),
-        ..Stopping::for_precision::<T>()
-    }
+    Stopping::for_precision::<T>().with_max_iterations(iterations).with_time_limit(Duration::from_secs(60))
 }
 
 /// `D^-1/2 A D^-1/2`, D the 2-norms of the columns (dedecek-2013, 7.1.1).

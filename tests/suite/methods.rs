@@ -7,12 +7,12 @@ use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt};
 use residuum::precond::{Preconditioner, Sweep, SweepOptions};
 use residuum::sparse::gallery;
 use residuum::{
-    BackendKind, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Regularization, Report, Setup,
-    Solver, Stop, Stopping, Storage, Transposed, Vector,
+    BackendKind, Columns, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Regularization, Report,
+    Setup, Solver, Stop, Stopping, Storage, Transposed, Vector,
 };
 
 fn stopping<T: Real>() -> Stopping {
-    Stopping { max_iterations: 400, ..Stopping::for_precision::<T>() }
+    Stopping::for_precision::<T>().with_max_iterations(400)
 }
 
 fn the_same_everywhere<T: Real>(device: &Device) {
@@ -26,7 +26,7 @@ fn the_same_everywhere<T: Real>(device: &Device) {
             .map(|solved| essence(&solved[0].0, &solved[0].1))
             .collect();
         for columns in [1, 3] {
-            let looks = Stopping { check_every: 5, ..stopping::<T>() };
+            let looks = stopping::<T>().with_check_every(5);
             let solved = problem.solve(device, &b[..columns], &looks);
             for ((x, report), wanted) in solved.iter().zip(&wanted) {
                 assert!(report.iterations > 2, "{report}");
@@ -68,7 +68,7 @@ fn every_method_solves_its_problem() {
     let device = Device::host();
     for problem in problems::<f64>() {
         let b = noise::<f64>(problem.a.rows(), 30);
-        let strict = Stopping { max_iterations: 4000, gradient_rtol: f64::EPSILON, ..stopping::<f64>() };
+        let strict = stopping::<f64>().with_max_iterations(4000).with_gradient_rtol(f64::EPSILON);
         let solved = problem.solve(&device, &[&b], &strict);
         let (x, report) = &solved[0];
         println!("{report}");
@@ -122,7 +122,7 @@ fn slow_solves_end_after_their_patience() {
             [0.0, 0.25].map(|slope| (0..a.rows()).map(|i| 1.0 + slope * i as f64).collect());
         for method in [Method::Cg, Method::Minres, Method::BiCgStab, Method::Gmres { restart: 100 }] {
             let run = |patience, check_every, b: &[&[f64]]| {
-                let stopping = Stopping { patience, check_every, ..stopping::<f64>() };
+                let stopping = stopping::<f64>().with_patience(patience).with_check_every(check_every);
                 Problem::new(method, &a).solve(device, b, &stopping)
             };
             let whole = &run(None, 64, &[&b])[0];
@@ -145,7 +145,7 @@ fn slow_solves_end_after_their_patience() {
             assert!(both.iter().all(|(_, report)| (report.stop, report.iterations) == (Stop::Slow, 4)));
         }
         // Nothing is slow where no end is asked for.
-        let stopping = Stopping { patience: Some(2), ..Stopping::after(9) };
+        let stopping = Stopping::after(9).with_patience(2);
         let solved = Problem::new(Method::Cg, &a).solve(device, &[&b], &stopping);
         assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::MaxIterations, 9), "{}", solved[0].1);
     });
@@ -182,7 +182,7 @@ fn two_steps_of_bicg_are_an_iteration_of_bicgstab2() {
         });
         let (skew, b) = (skew.unwrap(), noise::<f64>(400, 12));
         let within = |method, most| {
-            let stopping = Stopping { max_iterations: most, ..stopping::<f64>() };
+            let stopping = stopping::<f64>().with_max_iterations(most);
             Problem::new(method, &skew).solve(device, &[&b], &stopping).remove(0).1
         };
         let (twice, once) = (within(Method::BiCgStab2, 500), within(Method::BiCgStab, 1000));
@@ -209,20 +209,20 @@ fn reasons_for_stopping_are_their_own() {
         );
         assert_eq!(solved[0].1.stop, Stop::IndefinitePreconditioner, "{}", solved[0].1);
 
-        let now = Stopping { time_limit: Some(std::time::Duration::ZERO), check_every: 2, ..stopping::<f64>() };
+        let now = stopping::<f64>().with_time_limit(std::time::Duration::ZERO).with_check_every(2);
         let solved = Problem::new(Method::SteepestDescent, &definite).solve(device, &[&b], &now);
         assert_eq!((solved[0].1.stop, solved[0].1.iterations), (Stop::TimeLimit, 2), "{}", solved[0].1);
         assert!(solved[0].1.true_residual < norm(&b));
 
         // Bounds that do not contain the spectrum: it diverges, and the best iterate is the start.
         let wrong = Method::Chebyshev { smallest: 0.1, largest: 1.0 };
-        let many = Stopping { max_iterations: 5000, ..stopping::<f64>() };
+        let many = stopping::<f64>().with_max_iterations(5000);
         let solved = Problem::new(wrong, &definite).solve(device, &[&b], &many);
         assert!(!solved[0].1.converged(), "{}", solved[0].1);
         assert!(solved[0].1.true_residual <= norm(&b) * 1.000_001, "{}", solved[0].1);
 
         // Tolerances below rounding end at the attainable accuracy.
-        let strict = Stopping { rtol: 1e-30, ..many };
+        let strict = many.with_rtol(1e-30);
         let solved = Problem::new(Method::Cg, &definite).solve(device, &[&b], &strict);
         assert_eq!(solved[0].1.stop, Stop::Stagnated, "{}", solved[0].1);
         assert!(solved[0].1.true_residual < 1e-13 * norm(&b));
@@ -235,7 +235,7 @@ fn exact_residuals_hold_the_recurrence_to_the_truth() {
     let run = |device: &Device, problem: &Problem<f32>, columns: usize, exact_every: usize, check_every: usize| {
         let b: Vec<Vec<f32>> = (0..2).map(|c| noise(problem.a.rows(), 30 + c)).collect();
         let b: Vec<&[f32]> = b.iter().take(columns).map(|v| &v[..]).collect();
-        problem.solve(device, &b, &Stopping { exact_every, check_every, ..Stopping::after(61) })
+        problem.solve(device, &b, &Stopping::after(61).with_exact_every(exact_every).with_check_every(check_every))
     };
     let gap = |report: &Report| report.true_residual / report.residual;
     each_device(|device| {
@@ -300,7 +300,7 @@ fn set_ups_that_cannot_work_are_refused() {
     refused("preconditioner", setup(Method::SteepestDescent).with_preconditioner(&a));
     refused("transpose", setup(Method::Lsmr { damp: 0.0 }));
     for method in Method::ALL.iter().copied().filter(|m| !m.takes_rectangles() && !m.carries_residual()) {
-        let stopping = Stopping { exact_every: 10, ..stopping::<f64>() };
+        let stopping = stopping::<f64>().with_exact_every(10);
         refused("exact_every", Setup::new(method, stopping));
     }
     assert!(matches!(Solver::with(&wide, setup(Method::BiCgStab)), Err(residuum::Error::Shape { .. })));
@@ -418,8 +418,9 @@ fn new_values_need_no_new_set_up() {
         let mut other_single = single.clone();
         other_single.values_mut().iter_mut().for_each(|v| *v *= 2.0);
         let plain = Format::ALL.iter().copied().chain([Format::Auto]);
-        let stored =
-            |(format, packing)| Storage { format, packing, transposed: Transposed::Copy, ..Storage::default() };
+        let stored = |(format, packing)| {
+            Storage::default().with_format(format).with_packing(packing).with_transposed(Transposed::Copy)
+        };
         let packed = [Format::Csr, Format::Dia].map(|format| (format, Packing::Always));
         for storage in plain.map(|format| (format, Packing::Auto)).chain(packed).map(stored) {
             // From a table to none and back; from values in 32 bits to others of these, and to others.
@@ -484,15 +485,15 @@ fn corrections_of_a_solver_can_be_replaced() {
         let a = gallery::random::<f32>(150, 40, 700, 3).unwrap();
         let matrix = Matrix::with_transpose(device, &a, Format::Auto).unwrap();
         let b: Vec<Vec<f32>> = (0..2).map(|c| noise(150, 30 + c)).collect();
-        let b = Vector::interleaved(device, &[&b[0][..], &b[1][..]]).unwrap();
+        let b = Columns::new(device, &[&b[0][..], &b[1][..]]).unwrap();
         let setup = || Setup::new(Method::Cgnr, Stopping::after(25)).with_columns(2);
         let solve = |solver: &mut Solver<f32>| {
-            let mut x = Vector::zeros(device, 80).unwrap();
+            let mut x = Columns::zeros(device, 40, 2).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
-            let columns = x.to_columns(2).unwrap();
+            let columns = x.to_vecs().unwrap();
             columns.iter().zip(&reports).map(|(x, report)| essence(x, report)).collect::<Vec<_>>()
         };
-        let smooth = Regularization { smooth: 0.5, width: 8, ..Regularization::none() };
+        let smooth = Regularization::none().with_smooth(0.5).with_width(8);
         let mut solver = Solver::with(&matrix, setup()).unwrap();
         // One for all, one for each (total variation is new), none again.
         for regularizations in [vec![smooth.clone()], vec![everything(8), smooth.clone()], vec![]] {
@@ -505,8 +506,8 @@ fn corrections_of_a_solver_can_be_replaced() {
             assert!(matches!(&error, residuum::Error::Option { name: found, .. } if *found == name), "{error}");
         };
         refused(&mut solver, &vec![smooth.clone(); 3], "regularizations");
-        refused(&mut solver, &[Regularization { width: 7, ..smooth.clone() }], "width");
-        refused(&mut solver, &[Regularization { tikhonov: 1e30, ..Regularization::none() }], "regularizations");
+        refused(&mut solver, &[smooth.clone().with_width(7)], "width");
+        refused(&mut solver, &[Regularization::none().with_tikhonov(1e30)], "regularizations");
         let mut cgls = Solver::new(&matrix, Method::Cgls { damp: 0.0 }, Stopping::after(2)).unwrap();
         refused(&mut cgls, std::slice::from_ref(&smooth), "regularizations");
         assert!(
@@ -555,7 +556,7 @@ fn flexible_cg_takes_a_preconditioner_that_changes() {
         let entries: Vec<f64> = (0..1600).map(|i| 0.2 + 0.05 * f64::from(i % 3)).collect();
         let solve = |device: &Device, method: Method, which: &str, exact_every: usize| {
             let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
-            let setup = Setup::new(method, Stopping { exact_every, ..stopping::<f64>() });
+            let setup = Setup::new(method, stopping::<f64>().with_exact_every(exact_every));
             let setup = match which {
                 "none" => setup,
                 "diagonal" => {
@@ -649,7 +650,7 @@ fn flexible_cg_blames_no_preconditioner_that_it_has_not() {
         Csr::from_rows(8, 8, |i, row| row.extend((0..8u32).map(|j| (j, 1.0 / (1.0 + i as f64 + f64::from(j))))));
     let matrix = Matrix::new(&Device::host(), &hilbert.unwrap(), Format::Csr).unwrap();
     for (seed, exact_every) in (1..9).flat_map(|seed| [(seed, 0), (seed, 5), (seed, 50)]) {
-        let stopping = Stopping { rtol: 1e-30, exact_every, ..stopping::<f64>() };
+        let stopping = stopping::<f64>().with_rtol(1e-30).with_exact_every(exact_every);
         let mut solver = Solver::new(&matrix, Method::FlexibleCg, stopping).unwrap();
         let b = Vector::from_slice(&Device::host(), &noise::<f64>(8, seed)).unwrap();
         let mut x = Vector::zeros(&Device::host(), 8).unwrap();
@@ -674,7 +675,7 @@ fn long_rows_are_multiplied_apart_with_the_same_bits() {
         let matrix = Matrix::with_transpose(device, &a, format).unwrap();
         let mut setup = Setup::new(method, Stopping::after(3));
         if bounded(method) {
-            setup.regularizations = vec![Regularization { lower: 0.0, ..Regularization::none() }];
+            setup.regularizations = vec![Regularization::none().with_lower(0.0)];
         }
         let mut x = Vector::zeros(device, cols).unwrap();
         let b = Vector::from_slice(device, &b).unwrap();

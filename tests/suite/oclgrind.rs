@@ -13,8 +13,8 @@ use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
-    Accumulation, BackendKind, Combine, Csr, Device, Format, Matrix, Method, Packing, Precision, Real, Reduction,
-    Regularization, Setup, Solver, Stopping, Storage, Transposed, Vector,
+    Accumulation, BackendKind, Columns, Combine, Csr, Device, Format, Matrix, Method, Packing, Precision, Real,
+    Reduction, Regularization, Setup, Solver, Stopping, Storage, Transposed, Vector,
 };
 
 /// Oclgrind as an OpenCL driver, if it is installed.
@@ -167,7 +167,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             let matrix = Matrix::new(device, &poisson, format).unwrap();
             let b = Vector::from_slice(device, &noise::<T>(49, 5)).unwrap();
             let mut x = Vector::zeros(device, 49).unwrap();
-            let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
+            let stopping = Stopping::after(2).with_check_every(2);
             let report = Solver::new(&matrix, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
             found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
         }
@@ -187,7 +187,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         (&near, &[Format::Csr, slices]),
     ] {
         for format in formats.iter().copied() {
-            let storage = Storage { format, packing: Packing::Always, ..Storage::default() };
+            let storage = Storage::default().with_format(format).with_packing(Packing::Always);
             let matrix = Matrix::stored(device, a, storage).unwrap();
             let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN)).unwrap();
             matrix.multiply(&Vector::from_slice(device, &noise::<T>(a.cols(), 6)).unwrap(), &mut y).unwrap();
@@ -195,7 +195,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         }
     }
     // Additions in no fixed order: for the log alone.
-    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
+    let storage = Storage::default().with_format(Format::CsrScalar).with_transposed(Transposed::Scatter);
     let matrix = Matrix::stored(device, &skewed, storage).unwrap();
     let mut w = Vector::zeros(device, 600).unwrap();
     matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
@@ -253,7 +253,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         }
         let device = &device.with_resident_groups(groups);
         let a = &a.on(device).unwrap();
-        let stopping = Stopping { check_every: 2, ..Stopping::after(2) };
+        let stopping = Stopping::after(2).with_check_every(2);
         let mut setup = Setup::new(method, stopping).with_columns(columns);
         match preconditioned {
             Some("diagonal") => setup.preconditioner = Some((&diagonal).into()),
@@ -261,9 +261,10 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
             None => {}
         }
         let b = Vector::from_slice(device, &noise::<T>(a.rows() * columns, 5)).unwrap();
-        let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
+        let b = Columns::from_vector(b, columns).unwrap();
+        let mut x = Columns::zeros(device, a.cols(), columns).unwrap();
         let reports = Solver::with(a, setup).unwrap().solve_many(&b, &mut x).unwrap();
-        found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].history)]);
+        found.extend([bits(&x.into_vector().to_vec().unwrap()), bits(&reports[0].history)]);
     }
     // Columns many at once on a device, and those of a chain in order after some rounds; the host makes them one after another.
     let chain = Csr::from_rows(68, 68, |i, row| {
@@ -323,7 +324,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     }
     // A penalty and an operation of the user's own.
     let penalty = common::penalty::Edges::new(device, [6, 5], [0.3, 0.1], 1);
-    let setup = Setup::new(Method::Cgnr, Stopping { check_every: 2, ..Stopping::after(2) }).with_penalty(penalty);
+    let setup = Setup::new(Method::Cgnr, Stopping::after(2).with_check_every(2)).with_penalty(penalty);
     let few = Matrix::with_transpose(device, &gallery::random::<T>(20, 30, 90, 4).unwrap(), Format::Csr).unwrap();
     let mut x = Vector::zeros(device, 30).unwrap();
     let mut solver = Solver::with(&few, setup).unwrap();
@@ -335,7 +336,7 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     let report =
         common::cgnr(&rays, &[Regularization::none()], Stopping::after(2)).unwrap().solve(&b, &mut x).unwrap();
     found.extend([bits(&x.to_vec().unwrap()), bits(&report.history)]);
-    let stopping = |iterations| Stopping { check_every: 2, ..Stopping::after(iterations) };
+    let stopping = |iterations| Stopping::after(iterations).with_check_every(2);
     // In two launches for each iteration, and in one for all, as CG above.
     let most = if simulated() { 1 } else { 2 };
     // More columns than entries: of the vectors that are gathered, one launch forms the residual in local memory.
@@ -352,22 +353,21 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
     // A short vector that each group copies to local memory.
     let tall = gallery::random::<T>(90, 24, 900, 4).unwrap();
     for format in [Format::EllpackR, Format::Sell { sigma: 32 }] {
-        let mut y = Vector::zeros(device, 180).unwrap();
+        let mut y = Columns::zeros(device, 90, 2).unwrap();
         let x = Vector::from_slice(device, &noise::<T>(48, 6)).unwrap();
-        Matrix::new(device, &tall, format).unwrap().multiply_columns(2, &x, &mut y).unwrap();
-        found.push(bits(&y.to_vec().unwrap()));
+        let x = Columns::from_vector(x, 2).unwrap();
+        Matrix::new(device, &tall, format).unwrap().multiply_columns(&x, &mut y).unwrap();
+        found.push(bits(&y.into_vector().to_vec().unwrap()));
     }
     found.extend(products_in_parts::<T>(device));
     found.push(split_product::<T>(device));
     // Corrections beside a preconditioner: their term by itself.
-    let term = Regularization {
-        variation: 0.2,
-        epsilon: 0.1,
-        upper: 0.3,
-        bound_weight: 0.5,
-        width: 6,
-        ..Regularization::none()
-    };
+    let term = Regularization::none()
+        .with_variation(0.2)
+        .with_epsilon(0.1)
+        .with_upper(0.3)
+        .with_bound_weight(0.5)
+        .with_width(6);
     let by_norms = Diagonal::new(Vector::filled(device, 30, T::from_f64(0.4)).unwrap()).unwrap();
     let setup = Setup::new(Method::Cgnr, stopping(2)).with_regularizations(&[term]).with_preconditioner(by_norms);
     let mut x = Vector::zeros(device, 30).unwrap();
@@ -380,31 +380,29 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let mut y = Vector::zeros(device, 40).unwrap();
         matrix.multiply(&Vector::from_slice(device, &noise::<T>(30, 6)).unwrap(), &mut y).unwrap();
         found.push(bits(&y.to_vec().unwrap()));
-        let all = Regularization {
-            tikhonov: 0.1,
-            smooth: 0.1,
-            variation: 0.2,
-            epsilon: 0.1,
-            lower: -0.1,
-            upper: 0.2,
-            bound_weight: 1.0,
-            width: 6,
-            ..Regularization::none()
-        };
+        let all = Regularization::none()
+            .with_tikhonov(0.1)
+            .with_smooth(0.1)
+            .with_variation(0.2)
+            .with_epsilon(0.1)
+            .with_lower(-0.1)
+            .with_upper(0.2)
+            .with_bound_weight(1.0)
+            .with_width(6);
         for regularizations in [vec![Regularization::none()], vec![all.clone(); 2], vec![all.clone(); 4]] {
             let columns: Vec<Vec<T>> = (0..regularizations.len()).map(|c| noise(40, 10 + c as u64)).collect();
             let columns: Vec<&[T]> = columns.iter().map(|c| &c[..]).collect();
-            let b = Vector::interleaved(device, &columns).unwrap();
-            let mut x = Vector::zeros(device, 30 * regularizations.len()).unwrap();
+            let b = Columns::new(device, &columns).unwrap();
+            let mut x = Columns::zeros(device, 30, regularizations.len()).unwrap();
             let reports =
                 common::cgnr(&matrix, &regularizations, stopping(2)).unwrap().solve_many(&b, &mut x).unwrap();
-            found.push(bits(&x.to_vec().unwrap()));
+            found.push(bits(&x.into_vector().to_vec().unwrap()));
             found.push(bits(&reports[0].gradient_history));
         }
     }
     // Steps of PDHG, which has most launches of methods that keep bounds, with boundaries, corners and two columns, and the same in one launch.
     // NNFCGLS beside it, which keeps directions of both spaces, drops them and begins again.
-    let b = Vector::interleaved(device, &[&noise::<T>(40, 10), &noise::<T>(40, 11)]).unwrap();
+    let b = Columns::new(device, &[noise::<T>(40, 10), noise::<T>(40, 11)]).unwrap();
     let exact = || vec![common::battery::everything_exact(6)];
     for (method, regularizations, iterations, groups) in [
         (Method::Pdhg, exact(), 2, 0),
@@ -415,9 +413,9 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         let matrix = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
         let setup = Setup::new(method, stopping(iterations)).with_columns(2);
         let setup = if regularizations.is_empty() { setup } else { setup.with_regularizations(&regularizations) };
-        let mut x = Vector::zeros(device, 60).unwrap();
+        let mut x = Columns::zeros(device, 30, 2).unwrap();
         let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
-        found.extend([bits(&x.to_vec().unwrap()), bits(&reports[0].gradient_history)]);
+        found.extend([bits(&x.into_vector().to_vec().unwrap()), bits(&reports[0].gradient_history)]);
     }
     found
 }

@@ -10,8 +10,8 @@ use residuum::operator::{
 };
 use residuum::sparse::gallery;
 use residuum::{
-    BackendKind, Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Regularization, Result, Setup,
-    Solver, Stopping, Vector,
+    BackendKind, Columns, Csr, Device, Error, Format, Matrix, Method, NullSpace, Real, Regularization, Result,
+    Setup, Solver, Stopping, Vector,
 };
 
 /// A matrix that does not say it is one: what a user's own operator looks like to a solver.
@@ -204,7 +204,7 @@ fn unfused<T: Real>(device: &Device) {
     let b = Vector::from_slice(device, &noise::<T>(33 * 33, 1)).unwrap();
     let solve = |a: SharedOperator<T>| {
         let mut x = Vector::zeros(device, b.len()).unwrap();
-        let stopping = Stopping { check_every: 3, ..Stopping::after(25) };
+        let stopping = Stopping::after(25).with_check_every(3);
         let report = Solver::new(a, Method::Cg, stopping).unwrap().solve(&b, &mut x).unwrap();
         (bits(&x.to_vec().unwrap()), bits(&report.history[..25]))
     };
@@ -218,19 +218,17 @@ fn unfused<T: Real>(device: &Device) {
     let wide = gallery::random::<T>(700, 192, 4000, 5).unwrap();
     let a = Matrix::with_transpose(device, &wide, Format::Csr).unwrap();
     let b = Vector::from_slice(device, &noise::<T>(700, 2)).unwrap();
-    let regularization = Regularization {
-        smooth: 0.25,
-        variation: 0.125,
-        epsilon: 0.01,
-        lower: 0.0,
-        bound_weight: 1.0,
-        width: 16,
-        ..Regularization::none()
-    };
+    let regularization = Regularization::none()
+        .with_smooth(0.25)
+        .with_variation(0.125)
+        .with_epsilon(0.01)
+        .with_lower(0.0)
+        .with_bound_weight(1.0)
+        .with_width(16);
     for regularization in [Regularization::none(), regularization] {
         let solve = |a: SharedOperator<T>| {
             let mut x = Vector::zeros(device, 192).unwrap();
-            let stopping = Stopping { check_every: 3, ..Stopping::after(20) };
+            let stopping = Stopping::after(20).with_check_every(3);
             let mut solver = common::cgnr(a, std::slice::from_ref(&regularization), stopping).unwrap();
             let report = solver.solve(&b, &mut x).unwrap();
             (bits(&x.to_vec().unwrap()), bits(&report.history[..20]), bits(&report.gradient_history[..20]))
@@ -264,12 +262,12 @@ fn a_projector_gives_the_same_image_alone_and_beside_another() {
         let a = scanner.projector::<f32>(device, Grid { side: 24, pixel: 40.0 / 24.0 }).unwrap();
         let readings = [noise::<f32>(a.rows(), 1), noise::<f32>(a.rows(), 2)];
         let solve = |readings: &[&[f32]]| {
-            let b = Vector::interleaved(device, readings).unwrap();
-            let mut x = Vector::zeros(device, a.cols() * readings.len()).unwrap();
-            let regularizations = vec![Regularization { tikhonov: 0.5, ..Regularization::none() }; readings.len()];
+            let b = Columns::new(device, readings).unwrap();
+            let mut x = Columns::zeros(device, a.cols(), readings.len()).unwrap();
+            let regularizations = vec![Regularization::none().with_tikhonov(0.5); readings.len()];
             let mut solver = common::cgnr(&a, &regularizations, Stopping::after(12)).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
-            (bits(&x.to_columns(readings.len()).unwrap()[0]), reports[0].launches_per_iteration)
+            (bits(&x.to_vecs().unwrap()[0]), reports[0].launches_per_iteration)
         };
         let (alone, launches) = solve(&[&readings[0]]);
         let (beside, more) = solve(&[&readings[0], &readings[1]]);
@@ -337,15 +335,15 @@ fn damped_normal_equations_are_solved_through_operators() {
         let mut rhs = Vector::zeros(device, 30).unwrap();
         a.multiply_transposed(&b, &mut rhs).unwrap();
         let mut x = Vector::zeros(device, 30).unwrap();
-        let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_rtol(1e-12);
         let report = Solver::new(normal.unwrap().shared(), Method::Cg, stopping.clone())
             .unwrap()
             .solve(&rhs, &mut x)
             .unwrap();
         assert!(report.converged(), "{report}");
         let mut z = Vector::zeros(device, 30).unwrap();
-        let damped = Regularization { tikhonov: 1.0, ..Regularization::none() };
-        let stopping = Stopping { gradient_reduction: 1e-12, ..Stopping::after(200) };
+        let damped = Regularization::none().with_tikhonov(1.0);
+        let stopping = Stopping::after(200).with_gradient_reduction(1e-12);
         let _ = common::cgnr(disguised(&a).shared(), &[damped], stopping).unwrap().solve(&b, &mut z).unwrap();
         for (x, z) in x.to_vec().unwrap().iter().zip(z.to_vec().unwrap()) {
             assert!((x - z).abs() < 1e-9, "{x} {z}");
@@ -362,7 +360,7 @@ fn a_loose_bound_of_the_norm_is_no_convergence() {
     let twice = shared.clone().times(shared).unwrap().shared();
     for operator in [twice.clone(), Disguised { bound: Some(f64::INFINITY), ..disguised(&a) }.shared()] {
         for stopping in [Stopping::for_precision::<f32>(), Stopping::after(3)] {
-            let stopping = Stopping { max_iterations: 3, ..stopping };
+            let stopping = stopping.with_max_iterations(3);
             let mut x = Vector::zeros(&device, 40_000).unwrap();
             let report = common::cgnr(operator.clone(), &[Regularization::none()], stopping)
                 .unwrap()
@@ -439,7 +437,7 @@ fn products_of_operators_are_fused() {
             let zdz = if disguise { common::Opaque(zdz).shared() } else { zdz };
             let b = Vector::from_slice(device, &noise::<f64>(300, 4)).unwrap();
             let mut x = Vector::zeros(device, 300).unwrap();
-            let setup = Setup::new(method, Stopping { max_iterations: 60, ..Stopping::for_precision::<f64>() });
+            let setup = Setup::new(method, Stopping::for_precision::<f64>().with_max_iterations(60));
             let mut solver = if as_preconditioner {
                 let poisson = Stencil::new([300, 1, 1], &[([0, 0, 0], 2.1), ([1, 0, 0], -1.0), ([-1, 0, 0], -1.0)]);
                 let poisson = poisson.unwrap().operator::<f64>(device).unwrap();

@@ -100,8 +100,10 @@ fn transposed_diagonals<T: Real>() {
                 .enumerate()
                 .for_each(|(k, v)| *v = T::from_f64(f64::from(1 + k as u32 % 5)));
             for packing in [Packing::Never, Packing::Always] {
-                let storage =
-                    Storage { format: Format::Dia, transposed: Transposed::Copy, packing, ..Storage::default() };
+                let storage = Storage::default()
+                    .with_format(Format::Dia)
+                    .with_transposed(Transposed::Copy)
+                    .with_packing(packing);
                 let changed = Matrix::stored(&device, &other, storage).unwrap();
                 let made = Matrix::with_transpose(&device, a, Format::CsrScalar).unwrap();
                 for (next, words) in [(a, "the first values"), (&other, "other values")] {

@@ -35,8 +35,7 @@ fn residual(matrix: &Matrix<f32>, b: &Vector<f32>, x: &Vector<f32>) -> f64 {
 fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
     let device = Device::best().unwrap();
     let (matrix, b) = scan(&device);
-    let tikhonov =
-        Regularization { tikhonov: 1e-3 * matrix.frobenius_norm().powi(2) / 4096.0, ..Regularization::none() };
+    let tikhonov = Regularization::none().with_tikhonov(1e-3 * matrix.frobenius_norm().powi(2) / 4096.0);
     for name in ["cgnr", "regularised cgnr", "cgls", "fista"] {
         let solve = |stopping: &Stopping| -> (Vector<f32>, Report) {
             let mut x = Vector::zeros(&device, 4096).unwrap();
@@ -54,11 +53,8 @@ fn ten_thousand_iterations_of_a_small_scan_end_by_themselves() {
             };
             (x, report.unwrap())
         };
-        let beyond = Stopping {
-            max_iterations: 10_000,
-            gradient_rtol: f32::EPSILON.into(),
-            ..Stopping::for_precision::<f32>()
-        };
+        let beyond =
+            Stopping::for_precision::<f32>().with_max_iterations(10_000).with_gradient_rtol(f32::EPSILON.into());
         let (x, report) = solve(&beyond);
         let (_, earlier) = solve(&Stopping::after(100));
         let gradient = report.gradient.unwrap();
@@ -94,7 +90,7 @@ fn pdhg_ends_by_itself() {
         let step = |i: usize| if i % 16 < 7 { 0.2 } else { 1.0 };
         let noise = common::noise::<f64>(n, 4);
         let b: Vec<T> = (0..n).map(|i| T::from_f64(step(i) + 0.1 * noise[i])).collect();
-        let terms = Regularization { variation: 0.15, lower: 0.25, width: 16, ..Regularization::none() };
+        let terms = Regularization::none().with_variation(0.15).with_lower(0.25).with_width(16);
         let never = Stopping::after(200_000);
         let setup = Setup::new(Method::Pdhg, never).with_regularizations(&[terms]);
         let mut x = Vector::zeros(device, n).unwrap();

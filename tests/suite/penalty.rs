@@ -8,8 +8,8 @@ use crate::common::{self, noise};
 use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::sparse::gallery;
 use residuum::{
-    Answer, BackendKind, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real,
-    Regularization, Result, Setup, Solver, Stop, StopRule, Stopping, Vector,
+    Answer, BackendKind, Columns, Csr, Device, Error, Format, Matrix, Method, Penalty, Pointwise, Precision, Real,
+    Regularization, Result, Setup, Solver, Stop, StopRule, Stopping, Vector, measure,
 };
 
 const SHAPE: [usize; 2] = [9, 7];
@@ -25,9 +25,9 @@ fn system<T: Real>() -> (Csr<T>, Vec<T>) {
 fn solved<T: Real>(device: &Device, penalty: Edges<T>, b: &[&[T]], stopping: Stopping) -> Vec<Essence> {
     let a = Matrix::with_transpose(device, &system::<T>().0, Format::Csr).unwrap();
     let setup = Setup::new(Method::Cgnr, stopping).with_columns(b.len()).with_penalty(penalty);
-    let mut x = Vector::zeros(device, PIXELS * b.len()).unwrap();
-    let reports = Solver::with(&a, setup).unwrap().solve_many(&Vector::interleaved(device, b).unwrap(), &mut x);
-    let x = x.to_columns(b.len()).unwrap();
+    let mut x = Columns::zeros(device, PIXELS, b.len()).unwrap();
+    let reports = Solver::with(&a, setup).unwrap().solve_many(&Columns::new(device, b).unwrap(), &mut x);
+    let x = x.to_vecs().unwrap();
     x.iter().zip(&reports.unwrap()).map(|(x, report)| essence(x, report)).collect()
 }
 
@@ -36,7 +36,7 @@ fn the_same_everywhere<T: Real>() {
     let (_, b) = system::<T>();
     let other = noise::<T>(50, 6);
     for curved in [true, false] {
-        let stopping = Stopping { gradient_rtol: T::EPSILON, ..Stopping::after(60) };
+        let stopping = Stopping::after(60).with_gradient_rtol(T::EPSILON);
         common::each_case::<T>(|device| {
             let solve = |device: &Device, b: &[&[T]]| {
                 let penalty = Edges::new(device, SHAPE, TERMS, b.len()).with_curvature(curved);
@@ -68,11 +68,11 @@ fn penalties_are_the_same_everywhere_f64() {
 fn minima_are_those_of_the_library() {
     let (a, b) = system::<f64>();
     let host = Device::host();
-    let stopping = Stopping { rtol: 0.0, gradient_rtol: 1e-12, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(1e-12);
     let matrix = Matrix::with_transpose(&host, &a, Format::Csr).unwrap();
     let b = Vector::from_slice(&host, &b).unwrap();
     let [variation, epsilon] = TERMS;
-    let ours = Regularization { variation, epsilon, width: SHAPE[0], ..Regularization::none() };
+    let ours = Regularization::none().with_variation(variation).with_epsilon(epsilon).with_width(SHAPE[0]);
     let mut wanted = Vector::zeros(&host, PIXELS).unwrap();
     let report = common::cgnr(&matrix, &[ours], stopping.clone()).unwrap().solve(&b, &mut wanted).unwrap();
     assert_eq!(report.stop, Stop::LeastSquares, "{report}");
@@ -121,7 +121,7 @@ fn preconditioners_leave_the_minimum_and_save_iterations() {
     let sizes: Vec<f64> = (0..PIXELS).map(|j| 10f64.powf(f64::from(j as u32 % 13) / 6.0 - 1.0)).collect();
     let a = a.scaled(&vec![1.0; a.rows()], &sizes).unwrap();
     let stopping =
-        Stopping { rtol: 0.0, gradient_rtol: 1e-10, max_iterations: 20_000, ..Stopping::for_precision::<f64>() };
+        Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(1e-10).with_max_iterations(20_000);
     for curved in [true, false] {
         let solve = |device: &Device, preconditioner: Option<SharedOperator<f64>>| {
             let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
@@ -169,14 +169,14 @@ fn corrections_stand_beside_a_preconditioner() {
     let sizes: Vec<f64> = (0..PIXELS).map(|j| 10f64.powf(f64::from(j as u32 % 13) / 6.0 - 1.0)).collect();
     let a = a.scaled(&vec![1.0; a.rows()], &sizes).unwrap();
     let stopping =
-        Stopping { rtol: 0.0, gradient_rtol: 1e-10, max_iterations: 20_000, ..Stopping::for_precision::<f64>() };
+        Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(1e-10).with_max_iterations(20_000);
     let (none, width) = (Regularization::none(), SHAPE[0]);
     let terms = [
-        Regularization { tikhonov: 0.01, ..none.clone() },
-        Regularization { smooth: 0.02, width, ..none.clone() },
-        Regularization { variation: 0.05, epsilon: 0.5, tikhonov: 1e-3, width, ..none.clone() },
+        none.clone().with_tikhonov(0.01),
+        none.clone().with_smooth(0.02).with_width(width),
+        none.clone().with_variation(0.05).with_epsilon(0.5).with_tikhonov(1e-3).with_width(width),
         // The paper's x_i <= 0, and the other side.
-        Regularization { smooth: 0.01, bound_weight: 0.3, lower: -0.05, upper: 0.0, width, ..none },
+        none.with_smooth(0.01).with_bound_weight(0.3).with_lower(-0.05).with_upper(0.0).with_width(width),
     ];
     let set_up = |device: &Device, term: &Regularization, preconditioner: Option<SharedOperator<f64>>| {
         let matrix = Matrix::with_transpose(device, &a, Format::Csr).unwrap();
@@ -207,7 +207,7 @@ fn corrections_stand_beside_a_preconditioner() {
             let (x, report) = solve(&device, &mut changed);
             assert_eq!(essence(&x, &report), found);
         }
-        let wrong = Regularization { smooth: 1.0, width: SHAPE[0] + 1, ..Regularization::none() };
+        let wrong = Regularization::none().with_smooth(1.0).with_width(SHAPE[0] + 1);
         assert!(matches!(changed.set_regularizations(&[wrong]), Err(Error::Option { name: "width", .. })));
     }
 }
@@ -251,12 +251,10 @@ fn runs_past_the_precision_end_by_themselves() {
         for device in common::devices() {
             let (a, b) = system::<f32>();
             let a = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
-            let stopping = Stopping {
-                rtol: 0.0,
-                gradient_rtol: f32::EPSILON.into(),
-                max_iterations: 20_000,
-                ..Stopping::for_precision::<f32>()
-            };
+            let stopping = Stopping::for_precision::<f32>()
+                .with_rtol(0.0)
+                .with_gradient_rtol(f32::EPSILON.into())
+                .with_max_iterations(20_000);
             let penalty = Edges::new(&device, SHAPE, TERMS, 1).with_curvature(curved);
             let setup = Setup::new(Method::Cgnr, stopping).with_penalty(penalty);
             let mut x = Vector::zeros(&device, PIXELS).unwrap();
@@ -294,9 +292,9 @@ fn a_kept_penalty_changes_between_solves() {
         for weight in [0.3, 0.03, 0.3] {
             kept.lock().unwrap().weight = weight;
             x.fill(0.0).unwrap();
-            let before = residuum::allocations();
+            let before = measure::allocations();
             let report = solver.solve(&b, &mut x).unwrap();
-            allocated.push(residuum::allocations() - before);
+            allocated.push(measure::allocations() - before);
             answers.push((x.to_vec().unwrap(), report.history));
         }
         assert!(answers[0] == answers[2] && answers[0] != answers[1]);
@@ -344,7 +342,7 @@ fn faults_of_a_penalty_are_said() {
         refused(Setup::new(Method::Fista, Stopping::after(5)).with_penalty(edges(1)));
         refused(setup().with_penalty(edges(2)));
         refused(setup().with_penalty(Edges::new(&device, SHAPE, [1e200, 1e-200], 1)));
-        let tikhonov = Regularization { tikhonov: 1.0, ..Regularization::none() };
+        let tikhonov = Regularization::none().with_tikhonov(1.0);
         refused(setup().with_penalty(edges(1)).with_regularizations(std::slice::from_ref(&tikhonov)));
         let mut solver = set_up(setup().with_penalty(edges(1))).unwrap();
         assert!(matches!(solver.set_regularizations(&[tikhonov]), Err(Error::Option { name: "penalty", .. })));
@@ -437,11 +435,11 @@ fn rules_end_solves_with_penalties() {
         (x.to_vec().unwrap(), report)
     };
     let rule = StopRule::Ncp { length: 50, apart: 1 };
-    let (found, report) = solve(Stopping { rule: Some(rule), ..Stopping::after(200) });
+    let (found, report) = solve(Stopping::after(200).with_rule(rule));
     println!("{report}");
     let course = report.rule.clone().unwrap();
     assert_eq!((report.stop, report.iterations), (Stop::Semiconverged, course.best));
-    assert!(found == solve(Stopping { answer: Answer::Last, ..Stopping::after(course.best) }).0, "{report}");
+    assert!(found == solve(Stopping::after(course.best).with_answer(Answer::Last)).0, "{report}");
     let residual = a.product(&found).unwrap();
     let square: f64 = residual.iter().zip(&b).map(|(y, b)| (b - y) * (b - y)).sum();
     approx::assert_relative_eq!(report.true_residual, square.sqrt(), max_relative = 1e-12);

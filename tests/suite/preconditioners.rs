@@ -8,8 +8,8 @@ use residuum::precond::{
 };
 use residuum::sparse::{Partition, gallery};
 use residuum::{
-    Accumulation, BackendKind, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup, Solver,
-    Stop, Stopping, Vector,
+    Accumulation, BackendKind, Columns, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Report, Setup,
+    Solver, Stop, Stopping, Vector, measure,
 };
 
 const ORDERINGS: [RowOrdering; 2] = [RowOrdering::Rows, RowOrdering::Colours];
@@ -78,7 +78,7 @@ fn solve<T: Real>(
     most: usize,
 ) -> (Vector<T>, Report) {
     let matrix = Matrix::new(device, a, Format::Csr).unwrap();
-    let stopping = Stopping { max_iterations: most, ..Stopping::for_precision::<T>() };
+    let stopping = Stopping::for_precision::<T>().with_max_iterations(most);
     let mut setup = Setup::new(method, stopping);
     setup.preconditioner = m.map(Into::into);
     let mut solver = Solver::with(&matrix, setup).unwrap();
@@ -231,7 +231,7 @@ fn solvers_take_new_values<T: Real>(device: &Device) {
         let rows = values[0].rows();
         let b: Vec<Vec<T>> = (0..columns as u64).map(|c| noise::<T>(rows, 7 + c)).collect();
         let b: Vec<&[T]> = b.iter().map(|b| &b[..]).collect();
-        let b = Vector::interleaved(device, &b).unwrap();
+        let b = Columns::new(device, &b).unwrap();
         let made = |a: &Csr<T>| {
             let matrix = Matrix::with_transpose(device, a, Format::Csr).unwrap();
             let m = residuum::build_for(which, &method, device, a, None).unwrap().operator;
@@ -239,10 +239,10 @@ fn solvers_take_new_values<T: Real>(device: &Device) {
             (Solver::with(&matrix, setup).unwrap(), matrix, m)
         };
         let solve = |solver: &mut Solver<T>| {
-            let mut x = Vector::zeros(device, values[0].cols() * columns).unwrap();
+            let mut x = Columns::zeros(device, values[0].cols(), columns).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
             let histories: Vec<u64> = reports.iter().flat_map(|report| bits(&report.history)).collect();
-            (bits(&x.to_vec().unwrap()), histories)
+            (bits(&x.into_vector().to_vec().unwrap()), histories)
         };
         let (mut solver, matrix, m) = made(values[0]);
         let wanted = values.map(|a| solve(&mut made(a).0));
@@ -622,16 +622,16 @@ fn later_solves_and_values_allocate_nothing() {
             let mut x = Vector::zeros(&device, a.rows()).unwrap();
             let words = format!("{name} on {}", device.info().name);
             let _first = solver.solve(&b, &mut x).unwrap();
-            let before = residuum::allocations();
+            let before = measure::allocations();
             let _second = solver.solve(&b, &mut x).unwrap();
             assert!(before > 0);
-            assert_eq!(residuum::allocations(), before, "{words}");
+            assert_eq!(measure::allocations(), before, "{words}");
             // The first other values may take a second vector.
             let mut step = || {
                 matrix.update_values(&a).unwrap();
                 m.update_values(&a).unwrap();
                 let _report = solver.solve(&b, &mut x).unwrap();
-                residuum::allocations()
+                measure::allocations()
             };
             let second = step();
             assert_eq!([step(), step()], [second; 2], "{words}");

@@ -7,8 +7,8 @@ use crate::common::battery::{Problem, everything, everything_exact, problems};
 use crate::common::{self, bits, noise};
 use residuum::sparse::gallery;
 use residuum::{
-    Accumulation, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report, Setup,
-    Solver, Stop, Stopping, Vector,
+    Accumulation, Columns, Csr, Device, Error, Format, Matrix, Method, Precision, Real, Regularization, Report,
+    Setup, Solver, Stop, Stopping, Vector,
 };
 
 /// `value 2^exponent`.
@@ -198,11 +198,8 @@ fn holds<T: Real>(device: &Device, sizes: [f64; 3]) -> bool {
 }
 
 fn every_method<T: Real>(device: &Device) {
-    let stopping = Stopping {
-        max_iterations: 2000,
-        time_limit: Some(Duration::from_secs(60)),
-        ..Stopping::for_precision::<T>()
-    };
+    let stopping =
+        Stopping::for_precision::<T>().with_max_iterations(2000).with_time_limit(Duration::from_secs(60));
     let mut converged = 0;
     for problem in problems::<T>() {
         for (alpha, beta, gamma) in factors::<T>(problem.diagonal.is_some()) {
@@ -272,7 +269,7 @@ fn every_method_is_right_or_says_why_f32() {
 /// different sizes at once.
 #[test]
 fn powers_of_two_change_no_bit() {
-    let stopping = Stopping { max_iterations: 400, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_max_iterations(400);
     each_device::<f64>(|device| {
         for problem in problems::<f64>() {
             let b: Vec<Vec<f64>> = (0..3).map(|c| noise(problem.a.rows(), 30 + c)).collect();
@@ -321,41 +318,40 @@ fn regularised_methods_are_the_same_in_other_units() {
     let a = gallery::random::<f64>(m, n, 9 * m, 3).unwrap();
     let none = Regularization::none();
     let (all, exact) = (everything(width), everything_exact(width));
-    let stopping = Stopping { max_iterations: 60, ..Stopping::for_precision::<f64>() };
+    let stopping = Stopping::for_precision::<f64>().with_max_iterations(60);
     each_device::<f64>(|device| {
         for (method, regularizations) in [
             (Method::Cgnr, vec![none.clone()]),
             (Method::Cgnr, vec![all.clone(); 2]),
             (Method::Cgnr, vec![all.clone(), none.clone()]),
             (Method::Pdhg, vec![exact.clone(), none.clone()]),
-            (Method::Mrnsd, vec![none.clone(), Regularization { lower: 0.25, ..none.clone() }]),
-            (Method::Nnfcgls { restart: 9 }, vec![Regularization { lower: 0.25, ..none.clone() }, none.clone()]),
+            (Method::Mrnsd, vec![none.clone(), none.clone().with_lower(0.25)]),
+            (Method::Nnfcgls { restart: 9 }, vec![none.clone().with_lower(0.25), none.clone()]),
         ] {
             let solve = |a: &Csr<f64>, b: &[Vec<f64>], regularizations: &[Regularization]| {
                 let matrix = Matrix::with_transpose(device, a, Format::Csr).unwrap();
                 let b: Vec<&[f64]> = b.iter().map(|b| &b[..]).collect();
-                let b = Vector::interleaved(device, &b).unwrap();
-                let mut x = Vector::zeros(device, n * regularizations.len()).unwrap();
+                let b = Columns::new(device, &b).unwrap();
+                let mut x = Columns::zeros(device, n, regularizations.len()).unwrap();
                 let setup = Setup::new(method, stopping.clone()).with_columns(regularizations.len());
                 let mut solver = Solver::with(&matrix, setup.with_regularizations(regularizations)).unwrap();
                 let reports = solver.solve_many(&b, &mut x).unwrap();
-                (x.to_columns(regularizations.len()).unwrap(), reports)
+                (x.to_vecs().unwrap(), reports)
             };
             let b: Vec<Vec<f64>> = (0..regularizations.len()).map(|c| noise(m, 5 + c as u64)).collect();
             let (wanted, reports) = solve(&a, &b, &regularizations);
             // The weights are squares: they bound how far the units can be apart.
             for (ka, kb) in [(-400, -400), (400, 400), (0, -400), (-300, 100), (250, 0)] {
-                let units = |f: &Regularization| Regularization {
-                    tikhonov: scale(f.tikhonov, 2 * ka),
-                    smooth: scale(f.smooth, 2 * ka),
-                    variation: scale(f.variation, ka + kb),
-                    epsilon: scale(f.epsilon, kb - ka),
-                    directional: scale(f.directional, ka + kb),
-                    direction: f.direction,
-                    lower: scale(f.lower, kb - ka),
-                    upper: scale(f.upper, kb - ka),
-                    bound_weight: scale(f.bound_weight, 2 * ka),
-                    width: f.width,
+                let units = |f: &Regularization| {
+                    f.clone()
+                        .with_tikhonov(scale(f.tikhonov, 2 * ka))
+                        .with_smooth(scale(f.smooth, 2 * ka))
+                        .with_variation(scale(f.variation, ka + kb))
+                        .with_epsilon(scale(f.epsilon, kb - ka))
+                        .with_directional(scale(f.directional, ka + kb))
+                        .with_lower(scale(f.lower, kb - ka))
+                        .with_upper(scale(f.upper, kb - ka))
+                        .with_bound_weight(scale(f.bound_weight, 2 * ka))
                 };
                 let changed: Vec<Regularization> = regularizations.iter().map(units).collect();
                 let b: Vec<Vec<f64>> = b.iter().map(|b| b.iter().map(|v| scale(*v, kb)).collect()).collect();
@@ -407,13 +403,13 @@ fn what_was_seen_in_use_is_right() {
         };
         // PDHG gains by the least singular value, not by its root, and MRNSD is a steepest descent.
         let max_iterations = if matches!(method, Method::Pdhg | Method::Mrnsd) { 20_000 } else { 1000 };
-        let stopping = Stopping { max_iterations, ..Stopping::for_precision::<f32>() };
+        let stopping = Stopping::for_precision::<f32>().with_max_iterations(max_iterations);
         let (x, report) = solve(&tiny, &[1e-21; 25], method, &stopping);
         assert!(report.converged() && x.iter().all(|v| v.is_finite()), "{method}: {x:?} {report}");
     }
     // Residuals whose squares vanish are no zeros.
     let apart = Csr::from_triplets(2, 2, &[(0, 0, 1e-200), (1, 1, 1.0)]).unwrap();
-    let exactly = Stopping { rtol: 0.0, ..Stopping::for_precision::<f64>() };
+    let exactly = Stopping::for_precision::<f64>().with_rtol(0.0);
     let (_, report) = solve(&apart, &[1e-200, 1.0], Method::Cg, &exactly);
     assert!(report.stop != Stop::Converged || report.true_residual == 0.0, "{report}");
     let (x, report) = solve(&one, &[3.0, 4.0], Method::Cg, &exactly);
@@ -433,12 +429,10 @@ fn every_solve_ends() {
             for method in Method::ALL.iter().copied().filter(|m| !negative || m.takes_negative_entries()) {
                 for rtol in [0.0, 1e-8] {
                     let limit = Some(Duration::from_secs(20));
-                    let stopping = Stopping {
-                        rtol,
-                        time_limit: limit,
-                        max_iterations: 500,
-                        ..Stopping::for_precision::<f64>()
-                    };
+                    let stopping = Stopping::for_precision::<f64>()
+                        .with_rtol(rtol)
+                        .with_time_limit(limit)
+                        .with_max_iterations(500);
                     let clock = Instant::now();
                     let (x, report) = Problem::new(method, a).solve(&device, &[&[1.0, 0.0]], &stopping).remove(0);
                     let what = format!("{method}, rtol {rtol}: {report}");
@@ -609,7 +603,7 @@ fn rounding_is_not_called_least_squares() {
         (0..64).map(|at| (at / 8, at % 8, 1.0 / (1 + at / 8 + at % 8) as f64)).collect();
     let hilbert = Csr::from_triplets(8, 8, &hilbert).unwrap();
     check(&hilbert, &[1.0; 8], &[Method::Minres], &Stopping::for_precision::<f64>());
-    let finer = Stopping { rtol: 1e-16, ..Stopping::for_precision::<f64>() };
+    let finer = Stopping::for_precision::<f64>().with_rtol(1e-16);
     check(&gallery::poisson_2d(32, 0.0).unwrap(), &[1.0; 1024], &[Method::Minres], &finer);
 }
 

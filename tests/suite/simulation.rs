@@ -11,7 +11,7 @@ use residuum::simulation::{
     Flow, FlowSetup, Heat, HeatSetup, Interpolation, Obstacles, PressureStart, Splitting, TimeAverage, Trace, Wall,
     WaveSetup, Waves,
 };
-use residuum::{Device, Error, Format, Real, Stopping, Vector, allocations};
+use residuum::{Device, Error, Format, Real, Stopping, Vector, measure};
 
 /// A mode of the grid, and the eigenvalue of the Laplacian (4 in the middle) that it belongs to.
 fn mode([width, height]: [usize; 2], [k, l]: [f64; 2], boundary: Boundary) -> (Vec<f64>, f64) {
@@ -34,7 +34,7 @@ fn mode([width, height]: [usize; 2], [k, l]: [f64; 2], boundary: Boundary) -> (V
 
 /// A solve as exact as `f64` lets it be.
 fn tight() -> Stopping {
-    Stopping { rtol: 1e-15, ..Stopping::for_precision::<f64>() }
+    Stopping::for_precision::<f64>().with_rtol(1e-15)
 }
 
 fn distance(a: &[f64], b: &[f64]) -> f64 {
@@ -151,7 +151,7 @@ fn waves_keep_their_energy_or_lose_it() {
 fn vortex_error(side: usize, device: &Device) -> f64 {
     let viscosity = 0.02;
     let mut setup = taylor_green::<f64>(side, viscosity);
-    setup.stopping = Stopping { rtol: 1e-10, ..Stopping::for_precision::<f64>() };
+    setup.stopping = Stopping::for_precision::<f64>().with_rtol(1e-10);
     let (step, cell) = (setup.step, setup.cell);
     let mut flow = Flow::<f64>::new(device, setup).unwrap();
     flow.set_velocity(&taylor_green_velocity).unwrap();
@@ -186,7 +186,7 @@ fn a_force_holds_the_vortex_against_viscosity() {
     let (viscosity, strength) = (0.05, 0.6);
     let error = |side: usize| {
         let mut setup = taylor_green::<f64>(side, viscosity);
-        setup.stopping = Stopping { rtol: 1e-8, ..Stopping::for_precision::<f64>() };
+        setup.stopping = Stopping::for_precision::<f64>().with_rtol(1e-8);
         let steps = (6.0 / setup.step) as usize;
         let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
         let force = |x: f64, y: f64| taylor_green_velocity(x, y).map(|v| strength * v);
@@ -221,7 +221,7 @@ fn the_step_of_the_paper_grows_and_ours_does_not() {
         let step = cells_a_step * cell;
         let mut setup = FlowSetup::new::<f64>([side; 2], cell, step, 0.2 * cell * cell / step);
         (setup.wall, setup.splitting) = (Wall::FreeSlip, splitting);
-        setup.stopping = Stopping { rtol: 1e-6, ..Stopping::for_precision::<f64>() };
+        setup.stopping = Stopping::for_precision::<f64>().with_rtol(1e-6);
         let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
         flow.set_velocity(&taylor_green_velocity).unwrap();
         let first = flow.energy().unwrap();
@@ -264,7 +264,7 @@ fn a_lid_driven_cavity_is_that_of_ghia() {
 
 /// Enough for a flow that comes to rest.
 fn loose() -> Stopping {
-    Stopping { rtol: 1e-4, max_iterations: 200, ..Stopping::for_precision::<f64>() }
+    Stopping::for_precision::<f64>().with_rtol(1e-4).with_max_iterations(200)
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn the_pressure_takes_the_divergence_away() {
     }
     for obstacles in [None, Some(Obstacles::new([32, 24], solid).unwrap())] {
         let mut setup = FlowSetup::new::<f64>([32, 24], 1.0 / 24.0, 0.01, 1e-3);
-        setup.stopping = Stopping { rtol: 1e-13, ..Stopping::for_precision::<f64>() };
+        setup.stopping = Stopping::for_precision::<f64>().with_rtol(1e-13);
         setup.obstacles = obstacles;
         let mut flow = Flow::<f64>::new(&Device::host(), setup).unwrap();
         for _ in 0..3 {
@@ -429,7 +429,7 @@ fn steps_after_the_first_allocate_and_build_nothing() {
         let mut flow = Flow::<f32>::new(&device, setup).unwrap();
         let mut before = Default::default();
         for k in 0..6 {
-            let now = (allocations(), device.programs().built + device.programs().loaded);
+            let now = (measure::allocations(), device.programs().built + device.programs().loaded);
             // The second frame may still build what follows a first residual that is not 0.
             if k > 2 {
                 assert_eq!(now, before, "frame {k} on {}", device.info().name);

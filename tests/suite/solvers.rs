@@ -8,8 +8,8 @@ use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
 use residuum::sparse::gallery;
 use residuum::{
-    BackendKind, Csr, Device, Error, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver, Stop,
-    Stopping, Vector,
+    BackendKind, Columns, Csr, Device, Error, Format, Matrix, Method, Real, Regularization, Report, Setup, Solver,
+    Stop, Stopping, Vector, measure,
 };
 
 /// Parts of a result that must not differ between devices, work-groups and look intervals.
@@ -46,7 +46,7 @@ fn cg_everywhere<T: Real>(device: &Device) {
         sequential.extend(Some(wanted.clone()).filter(|_| format.sequential()));
         let looks = if format == Format::Csr { &[1, 7, 64][..] } else { &[32] };
         for &check_every in looks {
-            let (x, report) = cg(device, &a, &b, format, &Stopping { check_every, ..stopping.clone() });
+            let (x, report) = cg(device, &a, &b, format, &stopping.clone().with_check_every(check_every));
             assert_eq!(essence(&x, &report), wanted, "{} {format} every {check_every}", device.info().name);
         }
     }
@@ -82,7 +82,7 @@ fn cg_resident_or_not<T: Real>(device: &Device) {
                     }
                 };
                 for check_every in [7, 64] {
-                    let (x, report) = cg(&device, a, &b, format, &Stopping { check_every, ..stopping.clone() });
+                    let (x, report) = cg(&device, a, &b, format, &stopping.clone().with_check_every(check_every));
                     let name = format!("{} {} {format}: {groups} groups", device.info().name, device.tuning());
                     assert_eq!(essence(&x, &report), wanted, "{name}");
                 }
@@ -119,19 +119,23 @@ fn diagonal_resident_or_not<T: Real>(device: &Device) {
             let matrix = Matrix::new(device, &a, Format::Csr).unwrap();
             let diagonal = Diagonal::new(Vector::from_slice(device, m).unwrap()).unwrap();
             let setup = Setup::new(Method::Cg, stopping).with_preconditioner(diagonal).with_columns(columns);
-            let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
+            let mut x = Columns::zeros(device, a.cols(), columns).unwrap();
             let mut solver = Solver::with(&matrix, setup).unwrap();
-            let b = Vector::interleaved(device, &vec![&b[..]; columns]).unwrap();
+            let b = Columns::new(device, &vec![&b[..]; columns]).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
             assert!(reports.iter().all(|report| report.stop == stop), "{reports:?}");
-            battery::essence(&x.to_columns(columns).unwrap()[columns - 1], &reports[columns - 1])
+            battery::essence(&x.to_vecs().unwrap()[columns - 1], &reports[columns - 1])
         };
         let wanted = solve(&reference::<T>(device), stopping.clone(), 1);
         for &groups in residencies(device, &[0, 1, 2, 100_000]) {
             let device = device.with_resident_groups(groups);
             // Afresh so rarely that it never happens.
             for (check_every, exact_every, columns) in [(7, 0, 1), (64, 0, 1), (16, 1 << 20, 1), (16, 0, 2)] {
-                let found = solve(&device, Stopping { check_every, exact_every, ..stopping.clone() }, columns);
+                let found = solve(
+                    &device,
+                    stopping.clone().with_check_every(check_every).with_exact_every(exact_every),
+                    columns,
+                );
                 let name = format!("{} {}", device.info().name, device.tuning());
                 let words =
                     format!("{groups} groups, every {check_every}, afresh {exact_every}, {columns} columns");
@@ -199,15 +203,15 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
                 setup = setup.with_preconditioner(which.build(device, a).unwrap());
             }
             match which {
-                "variation" => setup.regularizations = vec![Regularization { directional: 0.0, ..exact(17) }],
+                "variation" => setup.regularizations = vec![exact(17).with_directional(0.0)],
                 "direction" => setup.regularizations = vec![exact(17); columns],
                 "wide direction" => setup.regularizations = vec![exact(100)],
                 _ => {}
             }
-            let mut x = Vector::zeros(device, a.cols() * columns).unwrap();
-            let b = Vector::from_slice(device, &b).unwrap();
+            let mut x = Columns::zeros(device, a.cols(), columns).unwrap();
+            let b = Columns::from_vector(Vector::from_slice(device, &b).unwrap(), columns).unwrap();
             let reports = Solver::with(&matrix, setup).unwrap().solve_many(&b, &mut x).unwrap();
-            reports.iter().map(|report| essence(&x, report)).collect::<Vec<_>>()
+            reports.iter().map(|report| essence(x.as_vector(), report)).collect::<Vec<_>>()
         };
         let formats = match (method, columns) {
             (Method::Minres, 1) => &[
@@ -227,18 +231,18 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
         let slow = matches!(method, Method::Fista | Method::Pdhg | Method::Sirt { .. });
         let mut stoppings = vec![Stopping::after(if slow { 35 } else { 10 })];
         if !slow && which != "long" {
-            stoppings.push(Stopping { exact_every: 4, ..Stopping::for_precision::<T>() });
+            stoppings.push(Stopping::for_precision::<T>().with_exact_every(4));
         }
         for &format in formats {
             for stopping in stoppings.clone() {
                 let stopping = match method.carries_residual() {
                     true => stopping,
-                    false => Stopping { exact_every: 0, ..stopping },
+                    false => stopping.with_exact_every(0),
                 };
                 let wanted = solve(&start, format, stopping.clone());
                 for &groups in residencies(device, &[0, 1, 3]) {
                     let device = device.with_resident_groups(groups);
-                    let found = solve(&device, format, Stopping { check_every: 7, ..stopping.clone() });
+                    let found = solve(&device, format, stopping.clone().with_check_every(7));
                     let name = format!("{} {}", device.info().name, device.tuning());
                     assert!(found == wanted, "{name} {method} {which} {columns} {format}: {groups} groups");
                 }
@@ -342,10 +346,10 @@ fn cgnr<T: Real>(
     regularizations: &[Regularization],
     format: Format,
     stopping: &Stopping,
-) -> (Vector<T>, Vec<Report>) {
+) -> (Columns<T>, Vec<Report>) {
     let matrix = Matrix::with_transpose(device, a, format).unwrap();
-    let b = Vector::interleaved(device, b).unwrap();
-    let mut x = Vector::zeros(device, a.cols() * regularizations.len()).unwrap();
+    let b = Columns::new(device, b).unwrap();
+    let mut x = Columns::zeros(device, a.cols(), regularizations.len()).unwrap();
     let reports = common::cgnr(&matrix, regularizations, stopping.clone()).unwrap().solve_many(&b, &mut x).unwrap();
     (x, reports)
 }
@@ -357,18 +361,17 @@ fn cgnr_everywhere<T: Real>(device: &Device) {
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
     let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
     let plain = Regularization::none();
-    let smooth = Regularization { smooth: 0.5, width, ..plain.clone() };
-    let sign = Regularization { upper: 0.0, bound_weight: 2.0, ..plain.clone() };
+    let smooth = plain.clone().with_smooth(0.5).with_width(width);
+    let sign = plain.clone().with_upper(0.0).with_bound_weight(2.0);
     let cases = [vec![plain.clone()], vec![smooth], vec![sign], vec![everything(width); 4]];
     for regularizations in &cases {
         let b = &b[..regularizations.len()];
         for format in [Format::Csr, Format::EllpackR] {
-            let stopping = Stopping { max_iterations: 40, ..Stopping::for_precision::<T>() };
+            let stopping = Stopping::for_precision::<T>().with_max_iterations(40);
             let (x, reports) = cgnr(&reference::<T>(device), &a, b, regularizations, format, &stopping);
-            let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
-            let (x, reports) =
-                cgnr(device, &a, b, regularizations, format, &Stopping { check_every: 5, ..stopping });
-            let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+            let wanted: Vec<_> = reports.iter().map(|r| essence(x.as_vector(), r)).collect();
+            let (x, reports) = cgnr(device, &a, b, regularizations, format, &stopping.with_check_every(5));
+            let found: Vec<_> = reports.iter().map(|r| essence(x.as_vector(), r)).collect();
             assert_eq!(found, wanted, "{} {} {format}: {}", device.info().name, device.tuning(), reports[0]);
         }
     }
@@ -380,10 +383,10 @@ fn cgnr_resident_or_not<T: Real>(device: &Device) {
     let a = gallery::random::<T>(m, width * height, 9 * m, 3).unwrap();
     let b: Vec<Vec<T>> = (0..4).map(|c| noise::<T>(m, 20 + c)).collect();
     let b: Vec<&[T]> = b.iter().map(|v| &v[..]).collect();
-    let stopping = Stopping { max_iterations: 30, ..Stopping::for_precision::<T>() };
+    let stopping = Stopping::for_precision::<T>().with_max_iterations(30);
     // The third column stops before the others, the fourth is done at the start.
     let mut early = vec![everything(width); 4];
-    early[2] = Regularization { tikhonov: 1e3, ..Regularization::none() };
+    early[2] = Regularization::none().with_tikhonov(1e3);
     let zeros = vec![T::default(); m];
     let with_zeros = [b[0], b[1], b[2], &zeros[..]];
     let plain = vec![Regularization::none()];
@@ -394,13 +397,13 @@ fn cgnr_resident_or_not<T: Real>(device: &Device) {
         (&vec![everything(width); 2], &b[..2], Format::Ellpack),
     ] {
         let (x, reports) = cgnr(&reference::<T>(device), &a, b, regularizations, format, &stopping);
-        let wanted: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+        let wanted: Vec<_> = reports.iter().map(|r| essence(x.as_vector(), r)).collect();
         for &groups in residencies(device, &[0, 1, 2, 5, 100_000]) {
             let device = device.with_resident_groups(groups);
             for check_every in [7, 64] {
-                let stopping = Stopping { check_every, ..stopping.clone() };
+                let stopping = stopping.clone().with_check_every(check_every);
                 let (x, reports) = cgnr(&device, &a, b, regularizations, format, &stopping);
-                let found: Vec<_> = reports.iter().map(|r| essence(&x, r)).collect();
+                let found: Vec<_> = reports.iter().map(|r| essence(x.as_vector(), r)).collect();
                 let name = format!("{} {} {format}: {groups} groups", device.info().name, device.tuning());
                 for (c, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
                     let same = [found.0 == wanted.0, found.1 == wanted.1, found.2 == wanted.2, found.3 == wanted.3];
@@ -457,16 +460,16 @@ fn cgnr_finds_the_minimum_of_its_objective() {
     let none = Regularization::none();
     for f in [
         none.clone(),
-        Regularization { tikhonov: 0.7, ..none.clone() },
-        Regularization { smooth: 0.7, width, ..none.clone() },
-        Regularization { variation: 0.7, epsilon: 0.1, width, ..none.clone() },
-        Regularization { upper: 0.0, bound_weight: 5.0, ..none.clone() },
+        none.clone().with_tikhonov(0.7),
+        none.clone().with_smooth(0.7).with_width(width),
+        none.clone().with_variation(0.7).with_epsilon(0.1).with_width(width),
+        none.clone().with_upper(0.0).with_bound_weight(5.0),
         parts,
     ] {
-        let stopping = Stopping { gradient_rtol: 1e-9, ..Stopping::for_precision::<f64>() };
+        let stopping = Stopping::for_precision::<f64>().with_gradient_rtol(1e-9);
         let (x, reports) = cgnr(&Device::host(), &a, &[&b], std::slice::from_ref(&f), Format::Auto, &stopping);
         assert_eq!(reports[0].stop, Stop::LeastSquares, "{f:?} {}", reports[0]);
-        let x = x.to_vec().unwrap();
+        let x = x.as_vector().to_vec().unwrap();
         let least = objective(&a, &b, &x, &f);
         let mut steepest: f64 = 0.0;
         for i in 0..n {
@@ -489,14 +492,19 @@ fn many_right_hand_sides_give_the_bits_of_one() {
         let (m, width, height) = (90, 5, 6);
         let a = gallery::random::<f32>(m, width * height, 8 * m, 3).unwrap();
         let b: Vec<Vec<f32>> = (0..4).map(|c| noise::<f32>(m, 30 + c)).collect();
-        let stopping = Stopping { max_iterations: 25, rtol: 0.4, ..Stopping::for_precision::<f32>() };
+        let stopping = Stopping::for_precision::<f32>().with_max_iterations(25).with_rtol(0.4);
         let all: Vec<&[f32]> = b.iter().map(|v| &v[..]).collect();
         let f = everything(width);
         let (x, together) = cgnr(device, &a, &all, &vec![f.clone(); 4], Format::Auto, &stopping);
-        let columns = x.to_columns(4).unwrap();
+        let columns = x.to_vecs().unwrap();
         for c in 0..4 {
             let (x, alone) = cgnr(device, &a, &[all[c]], std::slice::from_ref(&f), Format::Auto, &stopping);
-            assert_eq!(bits(&columns[c]), bits(&x.to_vec().unwrap()), "{} column {c}", device.info().name);
+            assert_eq!(
+                bits(&columns[c]),
+                bits(&x.as_vector().to_vec().unwrap()),
+                "{} column {c}",
+                device.info().name
+            );
             assert_eq!((together[c].iterations, together[c].stop), (alone[0].iterations, alone[0].stop));
             assert_eq!(bits(&together[c].history), bits(&alone[0].history));
         }
@@ -518,12 +526,12 @@ fn a_second_solve_allocates_nothing() {
         let mut cgnr = common::cgnr(&matrix, &[f], Stopping::after(20)).unwrap();
         let first = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
-        let before = residuum::allocations();
+        let before = measure::allocations();
         assert!(before > 0);
         x.fill(0.0).unwrap();
         let second = cg.solve(&b, &mut x).unwrap();
         let _ = cgnr.solve(&b, &mut x).unwrap();
-        assert_eq!(residuum::allocations(), before, "{}", device.info().name);
+        assert_eq!(measure::allocations(), before, "{}", device.info().name);
         // For SIRT and SART, which take no negative entries.
         let positive = gallery::random::<f32>(a.rows(), a.cols(), a.nnz(), 4).unwrap();
         let of_positive = Matrix::with_transpose(&device, &positive, Format::Auto).unwrap();
@@ -533,12 +541,12 @@ fn a_second_solve_allocates_nothing() {
             let mut solver = Solver::new(matrix, method, Stopping::after(3)).unwrap();
             let _first = solver.solve(&b, &mut x).unwrap();
             x.fill(0.0).unwrap();
-            let before = residuum::allocations();
+            let before = measure::allocations();
             let _second = solver.solve(&b, &mut x).unwrap();
             // Nor do new values of the same pattern.
             matrix.update_values(a).unwrap();
             let _third = solver.solve(&b, &mut x).unwrap();
-            assert_eq!(residuum::allocations(), before, "{method} on {}", device.info().name);
+            assert_eq!(measure::allocations(), before, "{method} on {}", device.info().name);
         }
         assert_eq!(first.history, second.history);
     }
@@ -574,7 +582,7 @@ fn iterations_run_out() {
         let a = gallery::poisson_2d::<f32>(20, 0.0).unwrap();
         let b = noise::<f32>(400, 1);
         for allowed in [0, 1, 5] {
-            let stopping = Stopping { max_iterations: allowed, ..Stopping::for_precision::<f32>() };
+            let stopping = Stopping::for_precision::<f32>().with_max_iterations(allowed);
             let (_, report) = cg(device, &a, &b, Format::Auto, &stopping);
             assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, allowed), "{report}");
             let (_, reports) = cgnr(device, &a, &[&b], &[Regularization::none()], Format::Auto, &stopping);
@@ -613,7 +621,7 @@ fn a_singular_matrix_breaks_down() {
             &Stopping::for_precision::<f64>(),
         );
         assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
-        assert_eq!(x.to_vec().unwrap(), [2.0, 0.0]);
+        assert_eq!(x.as_vector().to_vec().unwrap(), [2.0, 0.0]);
     });
 }
 
@@ -639,7 +647,7 @@ fn attainable_accuracy_is_not_called_convergence() {
     each_case::<f32>(|device| {
         let a = gallery::poisson_2d::<f32>(40, 0.0).unwrap();
         let b = noise::<f32>(a.rows(), 2);
-        let stopping = Stopping { rtol: 1e-12, ..Stopping::for_precision::<f32>() };
+        let stopping = Stopping::for_precision::<f32>().with_rtol(1e-12);
         let (x, report) = cg(device, &a, &b, Format::Auto, &stopping);
         assert_eq!(report.stop, Stop::Stagnated, "{report}");
         assert!(report.true_residual > 1e-12 * report.rhs_norm && report.relative_residual() < 1e-4);
@@ -656,7 +664,7 @@ fn an_observer_can_cancel() {
         let b = Vector::from_slice(&device, &noise::<f32>(900, 1)).unwrap();
         let mut x = Vector::zeros(&device, 900).unwrap();
         let mut seen = 0;
-        let stopping = Stopping { check_every: 4, rtol: 0.0, ..Stopping::for_precision::<f32>() };
+        let stopping = Stopping::for_precision::<f32>().with_check_every(4).with_rtol(0.0);
         let report = Solver::new(&matrix, Method::Cg, stopping)
             .unwrap()
             .solve_observed(&b, &mut x, &mut |progress| {
@@ -693,10 +701,10 @@ fn bad_input_is_refused_before_work_starts() {
         let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
         assert!(matches!(Solver::<f32>::new(&wide, Method::Cg, stopping.clone()), Err(Error::Shape { .. })));
         for bad in [
-            Regularization { tikhonov: f64::NAN, ..Regularization::none() },
-            Regularization { smooth: 1.0, width: 4, ..Regularization::none() },
-            Regularization { variation: 1.0, width: 3, ..Regularization::none() },
-            Regularization { lower: 1.0, upper: 0.0, ..Regularization::none() },
+            Regularization::none().with_tikhonov(f64::NAN),
+            Regularization::none().with_smooth(1.0).with_width(4),
+            Regularization::none().with_variation(1.0).with_width(3),
+            Regularization::none().with_lower(1.0).with_upper(0.0),
         ] {
             assert!(matches!(common::cgnr(&wide, &[bad], stopping.clone()), Err(Error::Option { .. })));
         }

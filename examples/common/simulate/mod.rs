@@ -224,7 +224,7 @@ impl ShowOptions {
     pub fn stopping<T: Real>(&self, iterations: Option<usize>) -> Stopping {
         match (self.iterations.or(iterations.filter(|_| self.rtol.is_none())), self.rtol) {
             (Some(iterations), _) => Stopping::after(iterations),
-            (None, Some(rtol)) => Stopping { rtol, ..Stopping::for_precision::<T>() },
+            (None, Some(rtol)) => Stopping::for_precision::<T>().with_rtol(rtol),
             (None, None) => Stopping::for_precision::<T>(),
         }
     }

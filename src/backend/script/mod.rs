@@ -70,7 +70,7 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     /// beside the iterations of the last that did not.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where [`ScriptOps::script_stays_resident`] says no.
+    /// [`Error::Conflict`](crate::Error::Conflict) where [`ScriptOps::script_stays_resident`] says no.
     fn step_resident(
         &self,
         _: Run<'_>,

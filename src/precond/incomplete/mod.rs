@@ -138,7 +138,7 @@ impl<T: Real> Incomplete<T> {
     /// preconditions least squares from the right, if `a` is [`Csr::normal_matrix`].
     ///
     /// # Errors
-    /// As [`Incomplete::new`]; [`Error::Option`] for LU factors, and for solves by sweeps.
+    /// As [`Incomplete::new`]; [`Error::Conflict`] for LU factors, and for solves by sweeps.
     pub fn root(
         device: &Device,
         a: &Csr<T>,
@@ -154,7 +154,7 @@ impl<T: Real> Incomplete<T> {
     ) -> Result<(SharedOperator<T>, usize, f64)> {
         if options.kind == Factorisation::Lu || options.solve_sweeps.is_some() {
             let reason = "Cholesky factors that are solved with by levels have a root, no others do".into();
-            return Err(Error::Option { name: "preconditioner", reason });
+            return Err(Error::Conflict { name: "preconditioner", reason });
         }
         check(a, options)?;
         let (factors, shift) = factors(device, a, options, &Places::of(a, options.kind)?)?;

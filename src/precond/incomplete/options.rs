@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use crate::setters::setters;
+
 /// Kind of incomplete factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -51,6 +53,12 @@ pub struct IncompleteOptions {
 }
 
 impl IncompleteOptions {
+    setters! {
+        with_shift: shift(impl f64),
+        with_transposed: transposed(bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     /// Exact factors in the sparsity pattern of the matrix, solved with exactly, a shift if one is needed.
     pub const fn new(kind: Factorisation) -> Self {
         Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false, deadline: None }
@@ -61,23 +69,8 @@ impl IncompleteOptions {
         Self { fill, ..self }
     }
 
-    /// A copy with a shift, or one that is searched for.
-    pub fn with_shift(self, shift: Option<f64>) -> Self {
-        Self { shift, ..self }
-    }
-
     /// A copy that solves by Jacobi sweeps, or exactly.
     pub const fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
         Self { solve_sweeps: sweeps, ..self }
-    }
-
-    /// A copy with the transposed of LU factors, or without.
-    pub fn with_transposed(self, transposed: bool) -> Self {
-        Self { transposed, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::precond::support::{reached, sum};
+use crate::setters::setters;
 use crate::sparse::Csr;
 
 /// Vectors that those of an approximate inverse are made orthogonal to.
@@ -50,6 +51,15 @@ impl Default for AinvOptions {
 }
 
 impl AinvOptions {
+    setters! {
+        with_orthogonalisation: orthogonalisation(Orthogonalisation),
+        with_pattern: pattern(impl usize),
+        with_stored_f32: stored_f32(bool),
+        with_scales: scales(bool),
+        with_on_device: on_device(impl bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     const fn new(orthogonalisation: Orthogonalisation, drop: f64) -> Self {
         Self {
             orthogonalisation,
@@ -75,21 +85,6 @@ impl AinvOptions {
     /// AINV from factors of the matrix, both without entries below `drop`.
     pub const fn factored(drop: f64) -> Self {
         Self::new(Orthogonalisation::Factored, drop)
-    }
-
-    /// A copy that drops by sparsity pattern as well: see [`AinvOptions::pattern`].
-    pub fn with_pattern(self, power: Option<usize>) -> Self {
-        Self { pattern: power, ..self }
-    }
-
-    /// A copy whose factor is rounded to `f32`: half the bytes or less in products, and still a fixed, symmetric operator.
-    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
-        Self { stored_f32, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
     }
 
     pub(crate) fn check(self) -> Result<()> {

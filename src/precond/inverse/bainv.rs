@@ -25,6 +25,7 @@ use crate::number::{Real, per_number};
 use crate::operator::{LinearOperator, SharedOperator, Structure};
 use crate::precond::kind::{LeastSquares, Made, Parameters, PreconditionerKind, Source, Symmetry};
 use crate::precond::support::{Square, check_symmetric, in_time, operator_in_field, square};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, Partition};
 use crate::threads;
 use crate::vector::Vector;
@@ -61,24 +62,16 @@ impl Default for BainvOptions {
 }
 
 impl BainvOptions {
+    setters! {
+        with_parts: parts(impl usize),
+        with_stored_f32: stored_f32(bool),
+        with_on_device: on_device(impl bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     /// The default.
     pub(in crate::precond) const NEUTRAL: Self =
         Self { parts: None, stored_f32: false, on_device: None, deadline: None };
-
-    /// A copy for this number of parts.
-    pub fn with_parts(self, parts: Option<usize>) -> Self {
-        Self { parts, ..self }
-    }
-
-    /// A copy whose factor is rounded to `f32`.
-    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
-        Self { stored_f32, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
-    }
 }
 
 /// The inverse of the blocks that a partition leaves of a symmetric positive definite matrix, `W W'` as an operator. Two products, with

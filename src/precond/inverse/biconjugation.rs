@@ -26,6 +26,7 @@ use crate::precond::kind::{
     BYTES_OF_ROW, Made, Parameters, PreconditionerKind, Source, Symmetry, finite, stored_bytes,
 };
 use crate::precond::support::{check_finite, check_rounded, factor_on, operator_in_field};
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
@@ -53,24 +54,16 @@ impl Default for NonsymmetricAinvOptions {
 }
 
 impl NonsymmetricAinvOptions {
+    setters! {
+        with_pattern: pattern(impl usize),
+        with_stored_f32: stored_f32(bool),
+        with_scales: scales(bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     /// Factors without entries below `drop`.
     pub const fn dropping(drop: f64) -> Self {
         Self { drop, pattern: None, stored_f32: false, scales: true, deadline: None }
-    }
-
-    /// A copy that drops by sparsity pattern as well: see [`AinvOptions::pattern`].
-    pub fn with_pattern(self, power: Option<usize>) -> Self {
-        Self { pattern: power, ..self }
-    }
-
-    /// A copy whose factors are rounded to `f32`.
-    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
-        Self { stored_f32, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
     }
 
     /// Options of the columns of either factor.

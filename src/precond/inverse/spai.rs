@@ -27,6 +27,7 @@ use crate::precond::support::{
     check_finite, check_power, check_rounded, factor_on, in_time, largest_of_row, made_by_threads,
     neighbourhood_within, rounded,
 };
+use crate::setters::setters;
 use crate::sparse::{AsCsr, Csr, RowBlock};
 use crate::vector::Vector;
 
@@ -60,29 +61,16 @@ impl Default for SpaiOptions {
 }
 
 impl SpaiOptions {
+    setters! {
+        with_power: power(usize),
+        with_stored_f32: stored_f32(bool),
+        with_transposed: transposed(bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     /// The default.
     pub(in crate::precond) const NEUTRAL: Self =
         Self { power: 1, stored_f32: false, transposed: false, deadline: None };
-
-    /// A copy with the sparsity pattern of another power.
-    pub fn with_power(self, power: usize) -> Self {
-        Self { power, ..self }
-    }
-
-    /// A copy that is stored in `f32`.
-    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
-        Self { stored_f32, ..self }
-    }
-
-    /// A copy with the transposed inverse, or without.
-    pub fn with_transposed(self, transposed: bool) -> Self {
-        Self { transposed, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
-    }
 }
 
 /// The approximate inverse `M` of a square matrix as an operator: one product. The same bits everywhere. It is made on the host, by all

@@ -126,7 +126,7 @@ impl<T: Real> Products<T> {
     /// [`Products::of`] the adjoint of `operator`.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) if there is none.
+    /// [`Error::Conflict`](crate::Error::Conflict) if there is none.
     pub(crate) fn of_adjoint(operator: &SharedOperator<T>, exponent: i32, columns: usize) -> Result<Self> {
         if let Some(matrix) = operator.as_matrix() {
             // Asked of every matrix: one that scatters has no transposed copy.
@@ -142,7 +142,7 @@ impl<T: Real> Products<T> {
     /// `Z D Z'` or `A'A`, the last factor is fused.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) if the adjoint is asked for and there is none.
+    /// [`Error::Conflict`](crate::Error::Conflict) if the adjoint is asked for and there is none.
     pub(crate) fn of_factors(
         operator: &SharedOperator<T>,
         adjoint: bool,

@@ -34,7 +34,7 @@ pub(crate) use info::Symmetry;
 use info::{Bounds, MethodInfo};
 
 use super::weight::{Least, WeightRule};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 use crate::text::listed;
 
 /// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
@@ -329,7 +329,7 @@ impl FromStr for Method {
         let refuse = |reason| Error::Option { name: "method", reason };
         let method = Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(Self::name).collect();
-            refuse(format!("'{name}' is none of {}", names.join(", ")))
+            unknown("method", name, names.join(", "))
         })?;
         match method {
             // The bounds in `ALL` are placeholders.

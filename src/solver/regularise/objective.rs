@@ -176,7 +176,7 @@ impl<T: Real> Objective<T> {
     /// Estimates the norm anew if the values of the operator are others, as far as it can tell, and sums them up.
     ///
     /// # Errors
-    /// [`Error::Option`] for negative entries, if the script weighs by sums.
+    /// [`Error::Conflict`] for negative entries, if the script weighs by sums.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let found = Values::of(&*self.operator);
         if self.known != Some(found) {
@@ -214,12 +214,12 @@ impl<T: Real> Objective<T> {
     /// Takes other regularizations.
     ///
     /// # Errors
-    /// [`Error::Option`] for terms over neighbours that the script was not planned for.
+    /// [`Error::Conflict`] for terms over neighbours that the script was not planned for.
     pub(crate) fn set_regularizations(&mut self, regularizations: Vec<Regularization>) -> Result<()> {
         let (planned, asked) = (self.terms.neighbours, Neighbours::of(&regularizations));
         if (asked.width != 0 && asked.width != planned.width) || (asked.directional && !planned.directional) {
             let reason = "terms over neighbours are new, or of another width: set the solver up again".into();
-            return Err(Error::Option { name: "regularizations", reason });
+            return Err(Error::Conflict { name: "regularizations", reason });
         }
         let bounds = |regularizations: &[Regularization]| -> Vec<[f64; 2]> {
             regularizations.iter().map(|regularization| [regularization.lower, regularization.upper]).collect()
@@ -295,7 +295,7 @@ impl<T: Real> Objective<T> {
 /// no products: the root of the largest sum of a row times that of a column.
 ///
 /// # Errors
-/// [`Error::Option`] if some entries are negative, as far as two products tell.
+/// [`Error::Conflict`] if some entries are negative, as far as two products tell.
 fn inverse_sums<T: Real>(
     a: &dyn LinearOperator<T>,
     x: &mut Vector<T>,
@@ -347,7 +347,7 @@ fn inverses<T: Real>(what: &str, sums: &[T], parts: &[T]) -> Result<Vec<T>> {
         let (sum, part) = (sum.to_f64(), part.to_f64());
         if !(part >= 0.0 && part <= sum * (1.0 + 16.0 * T::EPSILON) && sum.is_finite()) {
             let reason = format!("this method weighs by sums, and takes no negative entries; {what} {i} has some");
-            return Err(Error::Option { name: "method", reason });
+            return Err(Error::Conflict { name: "method", reason });
         }
         Ok(T::from_f64(if sum > 0.0 { 1.0 / sum } else { 0.0 }))
     };

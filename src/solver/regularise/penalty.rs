@@ -45,7 +45,7 @@ use crate::vector::Vector;
 /// ```
 pub trait Penalty<T: Real>: Send {
     /// `out = F(x, x)`, the gradient of `R` at `x`; `out` is overwritten whatever it held. With several images at once both are
-    /// interleaved (see [`Vector::interleaved`]).
+    /// interleaved as [`Columns`](crate::Columns) are.
     ///
     /// # Errors
     /// Those of what it calls; a solve ends with them.
@@ -63,7 +63,7 @@ pub trait Penalty<T: Real>: Send {
     /// # Errors
     /// As [`gradient`](Self::gradient).
     fn curvature(&mut self, _x: &Vector<T>, _v: &Vector<T>, _out: &mut Vector<T>) -> Result<()> {
-        Err(Error::Option { name: "penalty", reason: "it has no curvature".into() })
+        Err(Error::Conflict { name: "penalty", reason: "it has no curvature".into() })
     }
 
     /// At least the norm of `H`, for the scaling of the system and the smallest gradient that rounding leaves; 0 if none is known.
@@ -92,7 +92,7 @@ pub(crate) fn lock<P: ?Sized>(penalty: &Mutex<P>) -> MutexGuard<'_, P> {
 
 /// The refusal of regularizations beside a penalty.
 pub(crate) fn in_place_of_regularizations() -> Error {
-    Error::Option { name: "penalty", reason: "it takes the place of regularizations".into() }
+    Error::Conflict { name: "penalty", reason: "it takes the place of regularizations".into() }
 }
 
 /// A penalty in the units of a solve.

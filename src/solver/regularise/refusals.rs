@@ -7,7 +7,7 @@ use crate::solver::method::Method;
 
 /// The refusal of regularizations by `method`.
 pub(crate) fn no_regularizations(method: impl Display) -> Error {
-    Error::Option {
+    Error::Conflict {
         name: "regularizations",
         reason: format!("{method} takes none; {} do", Method::names(Method::takes_regularizations)),
     }
@@ -15,7 +15,7 @@ pub(crate) fn no_regularizations(method: impl Display) -> Error {
 
 /// The refusal of bounds for each unknown.
 pub(crate) fn no_bounds() -> Error {
-    Error::Option {
+    Error::Conflict {
         name: "bounds",
         reason: format!("this method keeps none for each unknown; {} do", Method::names(Method::keeps_bounds)),
     }

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
+use crate::setters::setters;
 use crate::solver::method::Method;
 use crate::solver::script::Neighbours;
 
@@ -23,6 +24,7 @@ use crate::solver::script::Neighbours;
 /// | [`Method::Mrnsd`], [`Method::Nnfcgls`] | none | likewise, from below: 0 without a `lower`; an `upper` must be the `lower` |
 /// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Regularization {
     /// Weight of `|x|²`.
     pub tikhonov: f64,
@@ -47,6 +49,19 @@ pub struct Regularization {
 }
 
 impl Regularization {
+    setters! {
+        with_tikhonov: tikhonov(f64),
+        with_smooth: smooth(f64),
+        with_variation: variation(f64),
+        with_epsilon: epsilon(f64),
+        with_directional: directional(f64),
+        with_direction: direction([f64; 2]),
+        with_lower: lower(f64),
+        with_upper: upper(f64),
+        with_bound_weight: bound_weight(f64),
+        with_width: width(usize),
+    }
+
     /// No regularization: plain CGNR.
     pub fn none() -> Self {
         Self {
@@ -136,7 +151,7 @@ impl Regularization {
         // Dual variables give total variation as it is.
         let rounded_edges = (method == Method::Pdhg && self.epsilon != 0.0).then_some("epsilon");
         if let Some(name) = refused.map(|(name, _)| *name).or(rounded_edges) {
-            return Err(Error::Option { name, reason: format!("{method} has no such term") });
+            return Err(Error::Conflict { name, reason: format!("{method} has no such term") });
         }
         if method == Method::Cgnr && self.variation > 0.0 && self.epsilon == 0.0 {
             return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });

@@ -52,7 +52,9 @@ impl Draft {
     pub(crate) fn check(&self) -> Result<()> {
         match self.fault.or(self.registers.fault) {
             None => Ok(()),
-            Some(fault) => Err(Error::Option { name: "method", reason: format!("its script cannot run: {fault}") }),
+            Some(fault) => {
+                Err(Error::Conflict { name: "method", reason: format!("its script cannot run: {fault}") })
+            }
         }
     }
 

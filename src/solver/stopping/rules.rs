@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::semiconvergence::StopRule;
 use crate::error::{Error, Result};
 use crate::number::{Precision, Real};
+use crate::setters::setters;
 use crate::state::HISTORY;
 
 /// Answer that a solve returns if the residual at its end is larger than at an earlier verified start.
@@ -33,12 +34,13 @@ pub enum Answer {
 /// let matrix = Matrix::new(&device, &gallery::poisson_2d::<f64>(20, 0.0)?, Format::Auto)?;
 /// let b = Vector::filled(&device, 400, 1.0)?;
 /// // A residual of 1e-3 of the right-hand side, or five iterations, or a minute.
-/// let stopping = Stopping { rtol: 1e-3, time_limit: Some(Duration::from_secs(60)), ..Stopping::after(5) };
+/// let stopping = Stopping::after(5).with_rtol(1e-3).with_time_limit(Duration::from_secs(60));
 /// let report = Solver::new(&matrix, Method::Cg, stopping)?.solve(&b, &mut Vector::zeros(&device, 400)?)?;
 /// assert_eq!((report.stop, report.iterations), (Stop::MaxIterations, 5));
 /// # Ok::<(), residuum::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Stopping {
     /// Converged when `|b - A x| <= max(rtol |b|, atol)`, in the 2-norm, unpreconditioned.
     pub rtol: f64,
@@ -80,6 +82,21 @@ pub struct Stopping {
 }
 
 impl Stopping {
+    setters! {
+        with_rtol: rtol(f64),
+        with_atol: atol(f64),
+        with_residual_reduction: residual_reduction(f64),
+        with_gradient_rtol: gradient_rtol(f64),
+        with_gradient_reduction: gradient_reduction(f64),
+        with_max_iterations: max_iterations(usize),
+        with_patience: patience(impl usize),
+        with_exact_every: exact_every(usize),
+        with_answer: answer(Answer),
+        with_check_every: check_every(usize),
+        with_rule: rule(impl StopRule),
+        with_time_limit: time_limit(impl Duration),
+    }
+
     /// Defaults that suit the precision: `rtol` 1e-5 and `gradient_rtol` 1e-6 for `f32`, 1e-8 and 1e-11 for `f64`.
     pub fn for_precision<T: Real>() -> Self {
         let (rtol, gradient_rtol) = match T::PRECISION {
@@ -104,20 +121,7 @@ impl Stopping {
 
     /// Exactly `iterations` iterations, unless the residual or the gradient vanishes.
     pub fn after(iterations: usize) -> Self {
-        Self {
-            rtol: 0.0,
-            atol: 0.0,
-            residual_reduction: 0.0,
-            gradient_rtol: 0.0,
-            gradient_reduction: 0.0,
-            max_iterations: iterations,
-            patience: None,
-            exact_every: 0,
-            answer: Answer::ByMethod,
-            check_every: HISTORY / 2,
-            rule: None,
-            time_limit: None,
-        }
+        Self { rtol: 0.0, gradient_rtol: 0.0, max_iterations: iterations, ..Self::for_precision::<f64>() }
     }
 
     /// Fails on a value that cannot be meant.

@@ -3,7 +3,7 @@
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// Rule that chooses `damp` in `min |A x - b|² + damp² |x - x_0|²`.
 ///
@@ -103,7 +103,7 @@ impl FromStr for WeightRule {
     fn from_str(text: &str) -> Result<Self> {
         let rules =
             "wgcv, gcv, modified-gcv, l-curve, discrepancy=NOISE or upre=NOISE, with the noise as a part of |b|";
-        let refuse = || Error::Option { name: "weight", reason: format!("'{text}' is none of {rules}") };
+        let refuse = || unknown("weight", text, rules);
         let rule = match text.split_once('=') {
             None => Self::named(text, None),
             Some((name, noise)) => noise.parse().ok().and_then(|noise| Self::named(name, Some(noise))),

@@ -93,7 +93,7 @@ impl<T: Real> Layout<T> {
             Format::Csr => compressed::csr(a, Format::Csr, lanes_for(profile.mean()), wide),
             Format::OnTheFly => {
                 let reason = "a matrix with entries is stored: see Scanner::projector and operator::Stencil".into();
-                return Err(Error::Option { name: "format", reason });
+                return Err(Error::Conflict { name: "format", reason });
             }
             Format::Auto | Format::CsrScalar => compressed::csr(a, Format::CsrScalar, 1, wide),
             Format::CsrAdaptive => compressed::adaptive(a, wide)?,

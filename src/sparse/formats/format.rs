@@ -1,6 +1,6 @@
 //! The names of the formats.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 
 /// Rows of a slice, `SLICE` of `cl/format.cl`.
 pub(crate) const SLICE: usize = 32;
@@ -112,10 +112,7 @@ impl std::str::FromStr for Format {
         let found = found.or_else(|| text.strip_prefix("bsr-").and_then(number).map(|block| Self::Bsr { block }));
         found.ok_or_else(|| {
             let names: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
-            Error::Option {
-                name: "format",
-                reason: format!("'{text}' is none of auto, {} (sell-64 and bsr-3 pin a size)", names.join(", ")),
-            }
+            unknown("format", text, format!("auto, {} (sell-64 and bsr-3 pin a size)", names.join(", ")))
         })
     }
 }

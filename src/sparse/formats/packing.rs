@@ -10,7 +10,7 @@ use super::choice::Reader;
 use super::entries::Entries;
 use super::format::SLICE;
 use super::layout::{Layout, padding};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, unknown};
 use crate::number::sealed::Number;
 use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
@@ -44,7 +44,7 @@ impl std::str::FromStr for Packing {
             "auto" => Ok(Self::Auto),
             "always" => Ok(Self::Always),
             "never" => Ok(Self::Never),
-            _ => Err(Error::Option { name: "packing", reason: format!("'{text}' is none of auto, always, never") }),
+            _ => Err(unknown("packing", text, "auto, always, never")),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use super::minimum_degree::minimum_degree;
 use super::permutation::{Permutation, neighbours};
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result, same_length, unknown};
 use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
 
@@ -68,7 +68,7 @@ impl FromStr for Ordering {
     fn from_str(name: &str) -> Result<Self> {
         Self::ALL.iter().copied().find(|known| known.name() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|known| known.name()).collect();
-            Error::Option { name: "order", reason: format!("'{name}' is none of {}", names.join(", ")) }
+            unknown("order", name, names.join(", "))
         })
     }
 }

@@ -4,8 +4,8 @@ use residuum::imaging::{Beam, Grid, Scanner};
 use residuum::operator::{Diagonal, LinearOperator, SharedOperator, Subsets};
 use residuum::sparse::gallery;
 use residuum::{
-    Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Regularization, Report, Setup, Solver, Stop,
-    Stopping, Storage, Transposed, Vector,
+    Columns, Csr, Device, Format, Matrix, Method, Offsets, Packing, Real, Regularization, Report, Setup, Solver,
+    Stop, Stopping, Storage, Transposed, Vector,
 };
 
 use super::{bits, noise, overlapping};
@@ -46,7 +46,7 @@ impl<T: Real> Problem<T> {
 
     fn operator(&self, device: &Device) -> SharedOperator<T> {
         let transposed = if self.method.takes_rectangles() { Transposed::Copy } else { Transposed::None };
-        let storage = Storage { transposed, ..Storage::default() };
+        let storage = Storage::default().with_transposed(transposed);
         match self.subsets {
             Some([count, run]) => Subsets::of_matrix(device, &self.a, storage, count, run).unwrap().shared(),
             None => Matrix::stored(device, &self.a, storage).unwrap().into(),
@@ -67,17 +67,17 @@ impl<T: Real> Problem<T> {
             setup.preconditioner = Some(if self.as_matrix { (&as_matrix).into() } else { diagonal.into() });
         }
         if let Some(lower) = self.lower {
-            setup.regularizations = vec![Regularization { lower, ..Regularization::none() }; b.len()];
+            setup.regularizations = vec![Regularization::none().with_lower(lower); b.len()];
         }
         let mut solver = Solver::with(a, setup).unwrap();
         if let Some(reference) = &self.reference {
             let columns = vec![&reference[..]; b.len()];
-            solver.set_reference(&Vector::interleaved(device, &columns).unwrap()).unwrap();
+            solver.set_reference(Columns::new(device, &columns).unwrap().as_vector()).unwrap();
         }
-        let rhs = Vector::interleaved(device, b).unwrap();
-        let mut x = Vector::interleaved(device, &vec![&self.start[..]; b.len()]).unwrap();
+        let rhs = Columns::new(device, b).unwrap();
+        let mut x = Columns::new(device, &vec![&self.start[..]; b.len()]).unwrap();
         let reports = solver.solve_many(&rhs, &mut x).unwrap();
-        x.to_columns(b.len()).unwrap().into_iter().zip(reports).collect()
+        x.to_vecs().unwrap().into_iter().zip(reports).collect()
     }
 }
 
@@ -209,11 +209,11 @@ pub(crate) fn storages<T: Real>(a: &Csr<T>) -> Vec<Storage> {
     let pinned =
         (2..=8).map(|block| Format::Bsr { block }).chain([1, 8, chunk].map(|sigma| Format::Sell { sigma }));
     let formats: Vec<Format> = Format::ALL.iter().copied().chain(pinned).chain([Format::Auto]).collect();
-    let plain = formats.iter().map(|format| Storage { format: *format, ..Storage::default() });
+    let plain = formats.iter().map(|format| Storage::default().with_format(*format));
     let wide = [Format::Coo, Format::Csr, Format::CsrScalar, Format::CsrAdaptive];
-    let wide = wide.map(|format| Storage { format, offsets: Offsets::Wide, ..Storage::default() });
+    let wide = wide.map(|format| Storage::default().with_format(format).with_offsets(Offsets::Wide));
     let stored = |s: &Storage| s.format != Format::Dense || a.rows() * a.cols() < 1_000_000;
-    plain.chain(wide).filter(stored).map(|s| Storage { transposed: Transposed::Copy, ..s }).collect()
+    plain.chain(wide).filter(stored).map(|s| s.with_transposed(Transposed::Copy)).collect()
 }
 
 /// A matrix with too many columns for 16 bits, unless they are counted from the row; no two values are alike.
@@ -230,9 +230,10 @@ pub(crate) fn packed_storages() -> Vec<Storage> {
     use Format::{Coo, Csr, CsrAdaptive, CsrScalar, Dia, Ellpack, EllpackR, Hyb, Sell};
     let formats =
         [Coo, Csr, CsrScalar, CsrAdaptive, Ellpack, EllpackR, Sell { sigma: 1 }, Sell { sigma: 32 }, Hyb, Dia];
-    let packed =
-        |format| Storage { format, packing: Packing::Always, transposed: Transposed::Copy, ..Storage::default() };
-    let wide = Storage { offsets: Offsets::Wide, ..packed(CsrAdaptive) };
+    let packed = |format| {
+        Storage::default().with_format(format).with_packing(Packing::Always).with_transposed(Transposed::Copy)
+    };
+    let wide = packed(CsrAdaptive).with_offsets(Offsets::Wide);
     formats.map(packed).into_iter().chain([wide]).collect()
 }
 
@@ -251,29 +252,25 @@ pub(crate) fn scanners() -> Vec<(Scanner, Grid)> {
 
 /// A regularization with everything in it, for an image of `width`.
 pub(crate) fn everything(width: usize) -> Regularization {
-    Regularization {
-        tikhonov: 0.01,
-        smooth: 0.05,
-        variation: 0.2,
-        epsilon: 0.05,
-        lower: -0.2,
-        upper: 0.4,
-        bound_weight: 3.0,
-        width,
-        ..Regularization::none()
-    }
+    Regularization::none()
+        .with_tikhonov(0.01)
+        .with_smooth(0.05)
+        .with_variation(0.2)
+        .with_epsilon(0.05)
+        .with_lower(-0.2)
+        .with_upper(0.4)
+        .with_bound_weight(3.0)
+        .with_width(width)
 }
 
 /// A regularization with everything that PDHG minimises, for an image of `width`.
 pub(crate) fn everything_exact(width: usize) -> Regularization {
-    Regularization {
-        tikhonov: 0.01,
-        variation: 0.2,
-        directional: 0.1,
-        direction: [0.6, -0.8],
-        lower: -0.2,
-        upper: 0.4,
-        width,
-        ..Regularization::none()
-    }
+    Regularization::none()
+        .with_tikhonov(0.01)
+        .with_variation(0.2)
+        .with_directional(0.1)
+        .with_direction([0.6, -0.8])
+        .with_lower(-0.2)
+        .with_upper(0.4)
+        .with_width(width)
 }

@@ -1,5 +1,6 @@
 //! A penalty of a user's own: `weight sum_p sqrt(|D x|_p² + edge²)` in an image, by operations of the library.
 
+use residuum::operator::LinearOperator;
 use residuum::sparse::gallery;
 use residuum::{Device, Format, Matrix, Penalty, Pointwise, Real, Result, Vector};
 
@@ -51,13 +52,13 @@ impl<T: Real> Edges<T> {
         let Self { differences, weigh, of_x, of_v, weighted, back, weight, edge, columns, .. } = self;
         out.fill(T::default())?;
         for (d, of_x) in differences.iter().zip(&mut *of_x) {
-            d.multiply_columns(*columns, x, of_x)?;
+            d.apply_columns(*columns, x, of_x)?;
         }
         let [across, down] = of_x;
         for d in differences {
-            d.multiply_columns(*columns, v, of_v)?;
+            d.apply_columns(*columns, v, of_v)?;
             weigh.apply([across, down, of_v], [*weight, *edge * *edge], weighted)?;
-            d.multiply_columns_transposed(*columns, weighted, back)?;
+            d.apply_adjoint_columns(*columns, weighted, back)?;
             out.axpby(T::from_f64(1.0), back, T::from_f64(1.0))?;
         }
         Ok(())

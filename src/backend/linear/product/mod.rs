@@ -122,7 +122,7 @@ impl<T: Real> Stored<T> {
     fn take_values(&mut self, new: NewValues<T>) -> Result<()> {
         fn own<E>(memory: &mut Arc<Memory<E>>) -> Result<&mut Memory<E>> {
             let reason = "somebody else holds them".into();
-            Arc::get_mut(memory).ok_or(Error::Option { name: "values", reason })
+            Arc::get_mut(memory).ok_or(Error::Conflict { name: "values", reason })
         }
         self.sample = None;
         match new {

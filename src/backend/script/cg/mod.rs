@@ -72,7 +72,7 @@ pub(crate) trait CgOps<T: Real>: Send + Sync {
     /// [`ScriptOps::step_resident`](super::ScriptOps::step_resident) does others.
     ///
     /// # Errors
-    /// [`Error::Option`] where [`CgOps::cg_stays_resident`] says no.
+    /// [`Error::Conflict`] where [`CgOps::cg_stays_resident`] says no.
     fn cg_resident(
         &self,
         _: Run<'_>,
@@ -94,7 +94,7 @@ pub(in crate::backend) fn blend(diagonal: bool) -> Blend {
 
 /// The refusal of many iterations in one launch.
 pub(super) fn not_resident() -> Error {
-    Error::Option {
+    Error::Conflict {
         name: "resident_groups",
         reason: "this device does not do many iterations in one launch".into(),
     }

@@ -124,7 +124,7 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// [`CgnrOps::cgnr_direction`] with `q = A d'` and `q.q`, in one launch.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where [`CgnrOps::cgnr_fuses`] says no.
+    /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_fuses`] says no.
     fn cgnr_forward(
         &self,
         _: Run<'_>,
@@ -140,7 +140,7 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// `r' = r` and writes no `r`.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where [`CgnrOps::cgnr_fuses`] says no.
+    /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_fuses`] says no.
     fn cgnr_backward(
         &self,
         _: Run<'_>,
@@ -162,7 +162,7 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// even and of odd parity.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) where [`CgnrOps::cgnr_stays_resident`] says no.
+    /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_stays_resident`] says no.
     fn cgnr_resident(
         &self,
         _: Run<'_>,

@@ -15,6 +15,7 @@
 use super::dense::Dense;
 use crate::error::{Error, Result};
 use crate::number::Real;
+use crate::setters::setters;
 use crate::sparse::Csr;
 
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
@@ -22,6 +23,7 @@ pub(crate) const MOST_PLACES: usize = 256;
 
 /// Places that are looked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AdaptivePattern {
     /// Most steps of a row.
     pub steps: usize,
@@ -38,6 +40,12 @@ impl Default for AdaptivePattern {
 }
 
 impl AdaptivePattern {
+    setters! {
+        with_steps: steps(usize),
+        with_per_step: per_step(usize),
+        with_tolerance: tolerance(f64),
+    }
+
     /// The default.
     pub(crate) const NEUTRAL: Self = Self { steps: 10, per_step: 2, tolerance: 1e-2 };
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use super::adaptive::AdaptivePattern;
 use crate::error::Result;
 use crate::precond::support::check_power;
+use crate::setters::setters;
 
 /// Sparsity pattern of `G`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +35,12 @@ impl Default for FsaiOptions {
 }
 
 impl FsaiOptions {
+    setters! {
+        with_pattern: pattern(FsaiPattern),
+        with_stored_f32: stored_f32(bool),
+        with_deadline: deadline(impl Instant),
+    }
+
     /// The sparsity pattern of the matrix to this power.
     pub const fn power(power: usize) -> Self {
         Self { pattern: FsaiPattern::Power(power), stored_f32: false, deadline: None }
@@ -42,16 +49,6 @@ impl FsaiOptions {
     /// A sparsity pattern that is found.
     pub const fn adaptive(pattern: AdaptivePattern) -> Self {
         Self { pattern: FsaiPattern::Adaptive(pattern), stored_f32: false, deadline: None }
-    }
-
-    /// A copy whose factor is stored in `f32`.
-    pub fn with_stored_f32(self, stored_f32: bool) -> Self {
-        Self { stored_f32, ..self }
-    }
-
-    /// A copy whose set-up ends at a time.
-    pub fn with_deadline(self, deadline: Option<Instant>) -> Self {
-        Self { deadline, ..self }
     }
 
     pub(super) fn check(self) -> Result<()> {

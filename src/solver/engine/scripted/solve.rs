@@ -141,7 +141,7 @@ impl<T: Real> Engine<T> {
     pub(crate) fn set_reference(&mut self, reference: &Vector<T>) -> Result<()> {
         match self.script.reference {
             Some(v) => self.vectors[v.index()].copy_from(reference),
-            None => Err(Error::Option { name: "reference", reason: "this method has no damping".into() }),
+            None => Err(Error::Conflict { name: "reference", reason: "this method has no damping".into() }),
         }
     }
 
@@ -250,11 +250,12 @@ impl<T: Real> Engine<T> {
 
 /// The refusal of a rule that looks at residuals of iterates.
 fn no_residual() -> Error {
-    Error::Option { name: "rule", reason: "this method has no residual of its iterates".into() }
+    Error::Conflict { name: "rule", reason: "this method has no residual of its iterates".into() }
 }
 
 #[cfg(test)]
 mod tests {
+    use crate::columns::Columns;
     use crate::device::Device;
     use crate::device::tests::with_largest_allocation;
     use crate::matrix::Matrix;
@@ -275,11 +276,12 @@ mod tests {
                 let setup = Setup::new(Method::Gmres { restart: 9 }, Stopping::after(25)).with_columns(columns);
                 let mut solver = Solver::with(&matrix, setup).expect("it fits");
                 let b: Vec<f64> = (0..n * columns).map(|i| (i as f64).sin()).collect();
-                let b = Vector::from_slice(device, &b).expect("it fits");
-                let mut x = Vector::zeros(device, n * columns).expect("it fits");
+                let b = Vector::from_slice(device, &b).and_then(|b| Columns::from_vector(b, columns));
+                let b = b.expect("it fits");
+                let mut x = Columns::zeros(device, n, columns).expect("it fits");
                 let reports = solver.solve_many(&b, &mut x).expect("a solve");
                 let history: Vec<Vec<f64>> = reports.into_iter().map(|report| report.history).collect();
-                (x.to_vec().expect("an answer"), history)
+                (x.to_vecs().expect("an answer"), history)
             };
             let wanted = solve(&Device::host());
             assert!(wanted.1.iter().all(|history| history[25] < 0.5 * history[0]), "{:?}", wanted.1);
