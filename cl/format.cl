@@ -335,7 +335,7 @@ static void walk_diagonals(acc_t* sum, const matrix_t* matrix, const vector_t* v
             const uint exact = there[j] ? (uint)i + diagonal[k + j] : 0;
             column[j] = min(exact, matrix->furthest);
             value[j] = there[j] ? diagonal_value(matrix, i, exact, k + j, count) : 0;
-            there[j] = there[j] && !IS_LEFT_OUT(matrix, exact);
+            there[j] = IS_LEFT_OUT(matrix, exact) ? 0 : there[j];
         }
         add_terms(sum, value, column, there, vector, 1);
     }

@@ -71,17 +71,17 @@ per_number! {
 }
 
 fn update_here<T: Real>(x: &mut Vector<T>, update: Update<'_, T>) -> Result<()> {
-    let Vector { device, len: n, memory: x } = x;
-    let (n, run, operations) = (*n, device.run::<T>(), device.backend().vector::<T>());
+    let Vector { device, memory: x, .. } = x;
+    let (run, operations) = (device.run::<T>(), device.backend().vector::<T>());
     match update {
-        Update::Fill(value) => operations.fill(run, n, value, x),
+        Update::Fill(value) => operations.fill(run, value, x),
         Update::Copy(y) => x.copy_from(&y.memory),
-        Update::ScaledFrom(alpha, y) => operations.scale(run, n, alpha, &y.memory, x),
-        Update::Scale(alpha) => operations.rescale(run, n, alpha, x),
-        Update::Sum(alpha, y, beta) => operations.axpby(run, n, alpha, beta, &y.memory, x),
-        Update::SumOf(factors, y, z) => operations.add_scaled(run, n, factors, &y.memory, &z.memory, x),
-        Update::Product(y, z) => operations.multiply_elements(run, n, &y.memory, &z.memory, x),
-        Update::Clamp(lower, upper) => operations.clamp_elements(run, n, lower, upper, x),
+        Update::ScaledFrom(alpha, y) => operations.scale(run, alpha, &y.memory, x),
+        Update::Scale(alpha) => operations.rescale(run, alpha, x),
+        Update::Sum(alpha, y, beta) => operations.axpby(run, [alpha, beta], &y.memory, x),
+        Update::SumOf(factors, y, z) => operations.add_scaled(run, factors, [&y.memory, &z.memory], x),
+        Update::Product(y, z) => operations.multiply_elements(run, [&y.memory, &z.memory], x),
+        Update::Clamp(lower, upper) => operations.clamp_elements(run, [lower, upper], x),
     }
 }
 
@@ -307,8 +307,7 @@ impl<T: Real> Vector<T> {
 
     fn reduce_column_here(&self, column: Column, of: (Reduction, Terms), other: &Self) -> Result<f64> {
         let operations = self.device.backend().vector::<T>();
-        let n = self.len / column.count;
-        operations.reduce(self.device.run::<T>(), n, column, of, &self.memory, &other.memory)
+        operations.reduce(self.device.run::<T>(), column, of, [&self.memory, &other.memory])
     }
 
     /// The 2-norm of each of `columns` interleaved vectors.

@@ -116,7 +116,7 @@ macro_rules! dispatch {
 dispatch! {
     vector: VectorOps;
     pointwise: PointwiseOps;
-    product: ProductOps, checked;
+    product: ProductOps;
     generated: GeneratedOps;
     split: SplitOps;
     #[cfg(feature = "imaging")]

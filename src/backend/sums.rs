@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use super::widest::widest;
 use crate::number::{self, Accumulator, Real, Sum};
-use crate::reduction::{Chunks, fold, fold_sums};
-use crate::threads;
+use crate::reduction::{fold, fold_sums};
 
 /// Calls a function that is generic over number and accumulator with the accumulator that `$run` asks for.
 macro_rules! summing {
@@ -184,13 +183,4 @@ pub(super) fn total<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> A {
     }
     let sums: Vec<A> = sums.iter().map(|s| A::from_bits(s.0)).collect();
     fold_sums(&sums, A::default(), A::add)
-}
-
-/// Chunk sums of the squares of each column of `v`, at `sums[c * chunks.count + g]`.
-#[inline]
-pub(super) fn squares<T: Real, A: Accumulator<T>>(chunks: Chunks, columns: usize, v: &[T], sums: &mut [Sum]) {
-    threads::each(&mut sums[..chunks.count * columns], 1, |at, sum| {
-        let (c, g) = (at / chunks.count, at % chunks.count);
-        *sum = column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], v, v);
-    });
 }

@@ -1,7 +1,7 @@
 //! Products with a matrix, and with its transposed.
 
 use super::{Backward, Matrix, Way, multiply_with, product as multiply};
-use crate::backend::linear::product::{Combine, SharedMatrix, check_columns};
+use crate::backend::linear::product::{Combine, Product, SharedMatrix, check_columns};
 use crate::columns::Columns;
 use crate::error::{Result, same_length};
 use crate::number::Real;
@@ -89,7 +89,8 @@ impl<T: Real> Matrix<T> {
         same_length("result of a product", self.rows, result.len())?;
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
         let (x, y, result) = (x.memory(), y.memory(), result.memory_mut());
-        backend.product().multiply_with(run, &self.forward.read(), 1, op, x, y, result)
+        let ax = Product { a: &self.forward.read(), columns: 1, x };
+        backend.product().multiply_with(run, ax, op, y, result)
     }
 
     pub(super) fn product_here(
@@ -111,7 +112,7 @@ impl<T: Real> Matrix<T> {
         let (run, backend) = (self.device.run::<T>(), self.device.backend());
         let (x, y) = (x.memory(), y.memory_mut());
         match way {
-            Way::Forward | Way::Backward => backend.product().multiply(run, stored, columns, x, y),
+            Way::Forward | Way::Backward => backend.product().multiply(run, Product { a: stored, columns, x }, y),
             Way::Scatter => backend.scatter().scatter(run, stored, x, y),
         }
     }

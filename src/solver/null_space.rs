@@ -121,7 +121,7 @@ impl<T: Real> NullSpace<T> {
                 let reason = format!(
                     "|A z| of vector {k} is {found:.1e}, which rounding (at most {limit:.1e}) does not explain"
                 );
-                return Err(Error::Option { name: "null_space", reason });
+                return Err(Error::Conflict { name: "null_space", reason });
             }
         }
         Ok(())
@@ -180,7 +180,7 @@ fn remove_here<T: Real>(
 
 impl<T: Real> Projection<T> {
     /// # Errors
-    /// [`Error::Option`] for vectors that are not in the null space of `a`.
+    /// [`Error::Conflict`] for vectors that are not in the null space of `a`.
     pub(super) fn new(a: &dyn LinearOperator<T>, space: &NullSpace<T>) -> Result<Self> {
         space.check(a)?;
         let (device, n) = (a.device(), a.rows());

@@ -2,6 +2,8 @@
 
 /// Each product of the program tells its steps.
 pub(crate) const TOLD: u32 = 4;
+/// `y - A x`: neither bit.
+pub(crate) const FROM: isize = 0;
 /// `A x + y`.
 pub(crate) const PLUS: isize = 5;
 /// `A x - y`.

@@ -40,7 +40,7 @@ pub enum Family {
     CgnrBackward,
     /// Many of its iterations in one launch.
     CgnrResident,
-    /// A product with sums in any other method, and residuals (`cl/step.cl`, `cl/residual.cl`).
+    /// A product with sums in any other method, and residuals (`cl/step.cl`).
     StepProduct,
     /// The vectors of any other method (`cl/pass.cl`).
     StepVectors,

@@ -157,7 +157,7 @@ fn images_with_a_penalty_of_the_users_own() {
             alone.clone().with_method(Method::Fista),
         ] {
             let refused = set_up(refused, 1).map(|_| ());
-            assert!(matches!(refused, Err(Error::Option { name: "penalty", .. })), "{refused:?}");
+            assert!(matches!(refused, Err(Error::Conflict { name: "penalty", .. })), "{refused:?}");
         }
     }
 }
@@ -337,7 +337,7 @@ fn what_does_not_fit_is_refused() {
     let mut turned = scan.clone();
     turned.scanner.angles[3] += 1.0;
     // Equally many rays, but other ones.
-    assert!(matches!(one.reconstruct(&[&turned]), Err(Error::Option { name: "scan", .. })));
+    assert!(matches!(one.reconstruct(&[&turned]), Err(Error::Conflict { name: "scan", .. })));
     assert!(matches!(one.reconstruct(&[&scan, &scan]), Err(Error::Shape { .. })));
     assert!(matches!(one.reconstruct(&[]), Err(Error::Shape { .. })));
     let observer = &mut |_: &residuum::Progress| std::ops::ControlFlow::Continue(());
@@ -353,7 +353,7 @@ fn what_does_not_fit_is_refused() {
     assert!(matches!(Reconstructor::new(&shapeless, how::<f64>(), 1), Err(Error::Option { name: "width", .. })));
     let tikhonov = how::<f64>().with_regularizers(vec![Regularizer::Tikhonov(0.01)]);
     let mut plain = Reconstructor::new(&shapeless, tikhonov, 1).unwrap();
-    assert!(matches!(plain.reconstruct(&[&scan]), Err(Error::Option { name: "scan", .. })));
+    assert!(matches!(plain.reconstruct(&[&scan]), Err(Error::Conflict { name: "scan", .. })));
     let image = plain.reconstruct_readings(&[&scan.readings::<f64>()], observer).unwrap().remove(0);
     assert_eq!((image.rows, image.cols, image.pixel), (256, 1, 1.0));
     // Terms that a method does not know.
@@ -363,14 +363,14 @@ fn what_does_not_fit_is_refused() {
     };
     let across = Regularizer::Directional { weight: 1.0, degrees: 0.0 };
     let support = |method: Method, pixels: usize| with(method, &[]).with_support(vec![true; pixels]);
-    assert!(matches!(set_up(with(Method::Lsqr { damp: 0.0 }, &[])), Err(Error::Option { name: "method", .. })));
-    assert!(matches!(set_up(with(Method::Cgnr, &[across])), Err(Error::Option { name: "directional", .. })));
-    assert!(matches!(set_up(with(Method::Pdhg, &[across; 2])), Err(Error::Option { name: "regularizer", .. })));
+    assert!(matches!(set_up(with(Method::Lsqr { damp: 0.0 }, &[])), Err(Error::Conflict { name: "method", .. })));
+    assert!(matches!(set_up(with(Method::Cgnr, &[across])), Err(Error::Conflict { name: "directional", .. })));
+    assert!(matches!(set_up(with(Method::Pdhg, &[across; 2])), Err(Error::Conflict { name: "regularizer", .. })));
     assert!(matches!(
         set_up(with(Method::Fista, &[Regularizer::TotalVariation(0.1)])),
-        Err(Error::Option { name: "variation", .. })
+        Err(Error::Conflict { name: "variation", .. })
     ));
-    assert!(matches!(set_up(support(Method::Cgnr, 256)), Err(Error::Option { name: "bounds", .. })));
+    assert!(matches!(set_up(support(Method::Cgnr, 256)), Err(Error::Conflict { name: "bounds", .. })));
     assert!(matches!(set_up(support(Method::Pdhg, 255)), Err(Error::Shape { .. })));
     assert!(set_up(support(Method::Fista, 256)).is_ok());
     // A field far from every ray.

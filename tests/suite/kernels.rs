@@ -201,11 +201,12 @@ fn products_f64() {
 
 /// `A x op y` in one launch: the bits of the host, and those of a product that is combined afterwards, but for its rounding.
 fn products_with<T: Real>(device: &Device) {
-    // Two matrices, and of the three operations one for each format: every program takes its time to build.
+    // Two matrices, and of the operations one for each format: every program takes its time to build.
     for (name, a) in matrices::<T>().into_iter().filter(|(name, _)| ["uneven", "mean 40"].contains(name)) {
         let (x, b) = (noise::<T>(a.cols(), 6), noise::<T>(a.rows(), 7));
-        for (storage, op) in
-            storages(&a).into_iter().zip([Combine::Plus, Combine::Minus, Combine::Times].into_iter().cycle())
+        for (storage, op) in storages(&a)
+            .into_iter()
+            .zip([Combine::Plus, Combine::Minus, Combine::From, Combine::Times].into_iter().cycle())
         {
             let compute = |device: &Device| -> [Vec<T>; 2] {
                 let matrix = Matrix::stored(device, &a, storage).unwrap();
@@ -230,6 +231,7 @@ fn products_with<T: Real>(device: &Device) {
                 let apart = match op {
                     Combine::Plus => plain + b,
                     Combine::Minus => plain - b,
+                    Combine::From => b - plain,
                     Combine::Times => plain * b,
                 };
                 let scale = plain.abs() + b.abs();
@@ -463,7 +465,7 @@ fn split_rows_refuse_what_does_not_fit() {
             assert!(matches!(split.apply(&vector(x), &mut vector(y)), Err(Error::Shape { .. })));
         }
         assert!(!split.has_adjoint());
-        assert!(matches!(split.apply_adjoint(&vector(3), &mut vector(2000)), Err(Error::Option { .. })));
+        assert!(matches!(split.apply_adjoint(&vector(3), &mut vector(2000)), Err(Error::Conflict { .. })));
         let elsewhere = Device::host();
         if device.info().index.is_some() {
             let x = Vector::<f64>::filled(&elsewhere, 2000, 1.0).unwrap();
@@ -663,7 +665,7 @@ fn scattered<T: Real>(device: &Device) {
     let wide = Csr::from_triplets(1, u32::MAX as usize, &[(0, 7, T::from_f64(1.0))]).unwrap();
     assert!(matches!(Matrix::with_transpose(device, &wide, Format::Csr), Err(Error::Structure { .. })));
     let padded = Storage::default().with_format(Format::Ellpack).with_transposed(Transposed::Scatter);
-    assert!(matches!(Matrix::stored(device, &a, padded), Err(Error::Option { .. })));
+    assert!(matches!(Matrix::stored(device, &a, padded), Err(Error::Conflict { .. })));
 }
 
 #[test]

@@ -297,9 +297,9 @@ fn preconditioned_least_squares_refuse_what_they_cannot() {
     };
     assert!(made(Method::Lsqr { damp: 0.0 }, 1, 120).is_ok());
     assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 1, 900), Err(Error::Shape { .. })));
-    assert!(matches!(made(Method::Lsqr { damp: 0.5 }, 1, 120), Err(Error::Option { name: "damp", .. })));
-    assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 2, 120), Err(Error::Option { name: "columns", .. })));
-    assert!(matches!(made(Method::Cgne, 1, 120), Err(Error::Option { name: "preconditioner", .. })));
+    assert!(matches!(made(Method::Lsqr { damp: 0.5 }, 1, 120), Err(Error::Conflict { name: "damp", .. })));
+    assert!(matches!(made(Method::Lsqr { damp: 0.0 }, 2, 120), Err(Error::Conflict { name: "columns", .. })));
+    assert!(matches!(made(Method::Cgne, 1, 120), Err(Error::Conflict { name: "preconditioner", .. })));
 }
 
 /// `A'(b - A x) - tikhonov x` on the host: minus the gradient.
@@ -528,7 +528,7 @@ fn bounded_methods_refuse_what_they_cannot() {
     let refused = |method: Method, regularization: Regularization, name: &str| {
         let setup = Setup::new(method, Stopping::after(3)).with_regularizations(&[regularization]);
         match Solver::with(&matrix, setup) {
-            Err(Error::Option { name: found, .. }) => assert_eq!(found, name, "{method}"),
+            Err(error) => assert_eq!(error.argument().map(|(found, _)| found), Some(name), "{method} {error}"),
             other => panic!("{method} {name}: {other:?}"),
         }
     };
@@ -553,7 +553,9 @@ fn bounded_methods_refuse_what_they_cannot() {
         (Method::Pdhg, [2.0; 12]),
         (Method::Pdhg, [f64::NAN; 12]),
     ] {
-        assert!(matches!(bounds(method, &lower, &one), Err(Error::Option { name: "bounds", .. })), "{method}");
+        let refused = bounds(method, &lower, &one).unwrap_err();
+        assert_eq!(refused.argument().map(|(name, _)| name), Some("bounds"), "{method}");
+        assert_eq!(matches!(refused, Error::Conflict { .. }), !method.keeps_bounds(), "{method}");
     }
     // Bounds of both kinds that leave nothing, or nothing that is finite.
     let mut fista = Solver::new(&matrix, Method::Fista, Stopping::after(3)).unwrap();
@@ -571,7 +573,7 @@ fn bounded_methods_refuse_what_they_cannot() {
     // Terms over neighbours need vectors of their own.
     let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
     let variation = none().with_variation(1.0).with_width(4);
-    assert!(matches!(pdhg.set_regularizations(&[variation]), Err(Error::Option { name: "regularizations", .. })));
+    assert!(matches!(pdhg.set_regularizations(&[variation]), Err(Error::Conflict { name: "regularizations", .. })));
     assert!(pdhg.set_regularizations(&[none().with_tikhonov(1.0).with_lower(0.0)]).is_ok());
 }
 
@@ -655,7 +657,7 @@ fn sirt_and_sart_refuse_what_they_cannot_do() {
         none.clone().with_smooth(1.0).with_width(5),
         none.clone().with_variation(1.0).with_width(5).with_epsilon(0.1),
     ] {
-        assert!(matches!(set_up(&a, 1.0, regularization), Err(Error::Option { .. })));
+        assert!(matches!(set_up(&a, 1.0, regularization), Err(Error::Conflict { .. })));
     }
     // Sums that are 0, and one negative entry among many.
     let differences = gallery::differences::<f64>([5, 1, 1], 0).unwrap();

@@ -290,7 +290,7 @@ fn set_ups_that_cannot_work_are_refused() {
     let wide = Matrix::new(&device, &gallery::random::<f64>(16, 20, 60, 3).unwrap(), Format::Auto).unwrap();
     let setup = |method| Setup::<f64>::new(method, stopping::<f64>());
     let refused = |name: &str, setup: Setup<f64>| match Solver::with(&a, setup) {
-        Err(residuum::Error::Option { name: found, .. }) => assert_eq!(found, name),
+        Err(error) => assert_eq!(error.argument().map(|(found, _)| found), Some(name), "{error}"),
         other => panic!("{name}: {other:?}"),
     };
     refused("damp", setup(Method::Lsqr { damp: f64::NAN }));
@@ -308,7 +308,7 @@ fn set_ups_that_cannot_work_are_refused() {
     assert!(matches!(Solver::with(&a, wrong), Err(residuum::Error::Shape { .. })));
     let reference = Vector::zeros(&device, 16).unwrap();
     let mut plain = Solver::with(&a, setup(Method::Cg)).unwrap();
-    assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Option { name: "reference", .. })));
+    assert!(matches!(plain.set_reference(&reference), Err(residuum::Error::Conflict { name: "reference", .. })));
     for method in Method::ALL {
         match method.name().parse::<Method>() {
             Ok(parsed) => assert_eq!(parsed, *method),
@@ -475,7 +475,7 @@ fn new_values_need_no_new_set_up() {
         matrix.update_values(&second).unwrap();
         let mut x = Vector::zeros(device, 196).unwrap();
         let refused = solver.solve(&b, &mut x);
-        assert!(matches!(refused, Err(residuum::Error::Option { name: "matrix", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(residuum::Error::Conflict { name: "matrix", .. })), "{refused:?}");
     });
 }
 
@@ -503,7 +503,7 @@ fn corrections_of_a_solver_can_be_replaced() {
         }
         let refused = |solver: &mut Solver<f32>, regularizations: &[Regularization], name: &str| {
             let error = solver.set_regularizations(regularizations).unwrap_err();
-            assert!(matches!(&error, residuum::Error::Option { name: found, .. } if *found == name), "{error}");
+            assert!(error.argument().is_some_and(|(found, _)| found == name), "{error}");
         };
         refused(&mut solver, &vec![smooth.clone(); 3], "regularizations");
         refused(&mut solver, &[smooth.clone().with_width(7)], "width");

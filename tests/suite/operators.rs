@@ -609,7 +609,7 @@ fn what_is_no_null_space_is_refused() {
     assert_eq!(space.dimension(), 2);
     let setup = Setup::new(Method::Cg, Stopping::for_precision::<f64>()).with_null_space(space.clone());
     let refused = |a: &Matrix<f64>, setup: Setup<f64>| {
-        assert!(matches!(Solver::with(a, setup), Err(Error::Option { name: "null_space", .. })));
+        assert!(matches!(Solver::with(a, setup), Err(Error::Conflict { name: "null_space", .. })));
     };
     // Two grids that do not touch have it; one grid, and one with fixed values, have not.
     let line = Stencil::laplacian_2d(30, 1).unwrap();

@@ -335,7 +335,7 @@ fn faults_of_a_penalty_are_said() {
             assert_eq!((found, x.to_vec().unwrap()), (stop, vec![0.0; PIXELS]));
         }
         let refused = |setup: Setup<f64>| match set_up(setup) {
-            Err(Error::Option { name: "penalty", reason }) => println!("{reason}"),
+            Err(Error::Conflict { name: "penalty", reason }) => println!("{reason}"),
             other => panic!("{other:?}"),
         };
         let edges = |columns| Edges::<f64>::new(&device, SHAPE, TERMS, columns);
@@ -345,7 +345,7 @@ fn faults_of_a_penalty_are_said() {
         let tikhonov = Regularization::none().with_tikhonov(1.0);
         refused(setup().with_penalty(edges(1)).with_regularizations(std::slice::from_ref(&tikhonov)));
         let mut solver = set_up(setup().with_penalty(edges(1))).unwrap();
-        assert!(matches!(solver.set_regularizations(&[tikhonov]), Err(Error::Option { name: "penalty", .. })));
+        assert!(matches!(solver.set_regularizations(&[tikhonov]), Err(Error::Conflict { name: "penalty", .. })));
         // A penalty for images of another size.
         let shape = [SHAPE[0], SHAPE[1] + 1];
         let mut solver = set_up(setup().with_penalty(Edges::new(&device, shape, TERMS, 1))).unwrap();

@@ -275,7 +275,7 @@ fn values_far_from_the_first_are_refused() {
         matrix.update_values(&near).unwrap();
         m.update_values(&near).unwrap();
         let refused = solver.solve(&b, &mut x);
-        assert!(matches!(refused, Err(Error::Option { name: "preconditioner", .. })), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Conflict { name: "preconditioner", .. })), "{refused:?}");
         m.update_values(&far).unwrap();
         assert!(solver.solve(&b, &mut x).is_ok());
     });
@@ -516,7 +516,7 @@ fn factors_in_single_precision_serve_solves_in_double() {
             };
             assert!(applied(device) == applied(&reference::<f64>(device)), "{name} on {}", device.info().name);
         }
-        assert!(matches!("ic0,f32".parse::<Preconditioner>(), Err(Error::Option { name: "preconditioner", .. })));
+        assert!(matches!("ic0,f32".parse::<Preconditioner>(), Err(Error::Conflict { name: "preconditioner", .. })));
         // Far out of the range of f32.
         let far = a.scaled(&[1e-100; 3600], &[1.0; 3600]).unwrap();
         let refused = "sainv,f32".parse::<Preconditioner>().unwrap().build(device, &far);

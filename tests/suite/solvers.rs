@@ -693,10 +693,10 @@ fn bad_input_is_refused_before_work_starts() {
         let nan = Vector::from_slice(&device, &[f32::NAN; 16]).unwrap();
         assert!(matches!(cg.solve(&nan, &mut x), Err(Error::NotFinite { .. })));
         assert!(matches!(matrix.multiply(&short, &mut x), Err(Error::Shape { .. })));
-        assert!(matches!(matrix.multiply_transposed(&nan, &mut x), Err(Error::Option { name: "transpose", .. })));
+        assert!(matches!(matrix.multiply_transposed(&nan, &mut x), Err(Error::Conflict { name: "transpose", .. })));
         assert!(matches!(
             common::cgnr(&matrix, &[Regularization::none()], stopping.clone()),
-            Err(Error::Option { name: "transpose", .. })
+            Err(Error::Conflict { name: "transpose", .. })
         ));
         let wide = Matrix::with_transpose(&device, &gallery::random(4, 9, 12, 1).unwrap(), Format::Auto).unwrap();
         assert!(matches!(Solver::<f32>::new(&wide, Method::Cg, stopping.clone()), Err(Error::Shape { .. })));

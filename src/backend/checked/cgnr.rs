@@ -5,35 +5,18 @@ use std::ops::Range;
 use super::{Checked, Launch, Resident};
 use crate::backend::linear::product::Stored;
 use crate::backend::run::{Origin, Run};
-use crate::backend::script::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Pixels, ScriptState, StepCall};
+use crate::backend::script::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Pixels, StepLaunch};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
 
 impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
-    fn cgnr_direction(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
-        let expected = self.expect_script::<T>(Launch::Cgnr, run, call, state)?;
-        self.device.cgnr_direction(run, call, shape, pixels, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)
+    fn cgnr_direction(&self, step: StepLaunch<'_>, shape: CgnrShape, pixels: Pixels<'_, T>) -> Result<()> {
+        self.check_norms::<T>(Launch::Cgnr, step, |step| self.device.cgnr_direction(step, shape, pixels))
     }
 
-    fn cgnr_step(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        starts: bool,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
-        self.device.cgnr_step(run, call, shape, starts, pixels, state)
+    fn cgnr_step(&self, step: StepLaunch<'_>, shape: CgnrShape, starts: bool, pixels: Pixels<'_, T>) -> Result<()> {
+        self.device.cgnr_step(step, shape, starts, pixels)
     }
 
     fn cgnr_correction(
@@ -53,29 +36,23 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
 
     fn cgnr_forward(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         a: &Stored<T>,
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
-        let expected = self.expect_script::<T>(Launch::Cgnr, run, call, state)?;
-        self.device.cgnr_forward(run, call, shape, a, vectors, state)?;
-        self.compare_norms::<T>(run, expected, &state.history)
+        self.check_norms::<T>(Launch::Cgnr, step, |step| self.device.cgnr_forward(step, shape, a, vectors))
     }
 
     fn cgnr_backward(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         starts: bool,
         at: &Stored<T>,
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
-        self.device.cgnr_backward(run, call, shape, starts, at, vectors, state)
+        self.device.cgnr_backward(step, shape, starts, at, vectors)
     }
 
     fn cgnr_stays_resident(&self, run: Run<'_>, matrices: [&Stored<T>; 2]) -> bool {
@@ -84,15 +61,13 @@ impl<T: Real, D: CgnrOps<T> + Origin> CgnrOps<T> for Checked<D> {
 
     fn cgnr_resident(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         matrices: [&Stored<T>; 2],
         iterations: (Range<usize>, usize),
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
-        self.note_resident::<T>(Resident::Cgnr, run);
-        self.device.cgnr_resident(run, call, shape, matrices, iterations, vectors, state)
+        self.note_resident::<T>(Resident::Cgnr, step.run);
+        self.device.cgnr_resident(step, shape, matrices, iterations, vectors)
     }
 }

@@ -19,8 +19,7 @@ mod spots;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use super::Host;
-use super::linear::product::{Combine, ProductOps, Sampled, Spots, Stored, residual_spots};
+use super::linear::product::{Sampled, Spots, Stored};
 use super::run::{Origin, Run};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
@@ -42,7 +41,6 @@ const FAINT: f64 = 3.4e-24;
 /// Kinds of launches. Residuals of starts are told from the products of iterations: they come twice in a solve.
 #[derive(Clone, Copy)]
 enum Launch {
-    Residual,
     StepResidual,
     StepProduct,
     Scalars,
@@ -52,7 +50,7 @@ enum Launch {
     Cgnr,
 }
 
-const LAUNCH_KINDS: usize = 8;
+const LAUNCH_KINDS: usize = 7;
 const MATRIX_KINDS: usize = 16;
 const ENTRY_KINDS: usize = Entries::NearSingle as usize + 1;
 
@@ -129,7 +127,7 @@ impl<D: Origin> Checked<D> {
     ) -> Option<&AtomicUsize> {
         let Arrangement { kind, entries, .. } = a.arrangement;
         let counter = &self.counts.products[numbers::<T>(run)][launch as usize][kind as usize][entries as usize];
-        let is_residual = matches!(launch, Launch::Residual | Launch::StepResidual);
+        let is_residual = matches!(launch, Launch::StepResidual);
         let unseen = is_residual && self.counts.answer_unseen.load(Ordering::Relaxed);
         if !unseen && counter.load(Ordering::Relaxed) >= TIMES {
             return None;
@@ -265,69 +263,17 @@ fn differ(a: f64, b: f64, faint: f64) -> bool {
     a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) && !(a.abs() < faint && b.abs() < faint)
 }
 
-impl<T: Real, D: ProductOps<T> + Origin> ProductOps<T> for Checked<D> {
-    fn multiply(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()> {
-        self.device.multiply(run, a, columns, x, y)
-    }
-
-    fn multiply_with(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        op: Combine,
-        x: &Memory<T>,
-        b: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()> {
-        self.device.multiply_with(run, a, columns, op, x, b, y)
-    }
-
-    fn residual(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        b: &Memory<T>,
-        r: &mut Memory<T>,
-        sums: &mut Memory<Sum>,
-        place: usize,
-    ) -> Result<()> {
-        let Some(counter) = self.product_to_compare(Launch::Residual, run, a, columns) else {
-            return self.device.residual(run, a, columns, x, b, r, sums, place);
-        };
-        if let Some(sample) = a.sample() {
-            self.device.residual(run, a, columns, x, b, r, sums, place)?;
-            let parts = Parts::of(&sample, a.rows, columns);
-            let (x, b, r) = (x.parts(&parts.gathered)?, b.parts(&parts.beside)?, r.parts(&parts.beside)?);
-            let spots = residual_spots(run, (&sample, a.rows), columns, [&x, &b, &r], &parts.chunks, place);
-            let found = (&r[..], &*sums);
-            return self.compare_spots(run, a.arrangement.kind, counter, (&sample, &parts, &spots), found);
-        }
-        let (mut want, mut want_sums) = (r.on_host()?, sums.on_host()?);
-        self.device.residual(run, a, columns, x, b, r, sums, place)?;
-        let (matrix, x, b) = (a.on_host()?, x.on_host()?, b.on_host()?);
-        Host.residual(run, &matrix, columns, &x, &b, &mut want, &mut want_sums, place)?;
-        self.compare(run, a.arrangement.kind, counter, [r, &want], [sums, &want_sums])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::backend::Host;
+    use crate::backend::script::{Blend, PASS_VECTORS, Pass, ScriptOps, ScriptState, StepCall, StepLaunch};
     use crate::device::{Device, host_info};
     use crate::device_info::DeviceInfo;
     use crate::memory::Place;
+    use crate::recurrence::{ONE, Program, Sums, ZERO};
     use crate::reduction::Chunks;
     use crate::sparse::{Format, Layout, Offsets, Packable, Reader, gallery};
 
@@ -356,53 +302,40 @@ mod tests {
         }
     }
 
-    impl ProductOps<f64> for Liar {
-        fn multiply(
-            &self,
-            run: Run<'_>,
-            a: &Stored<f64>,
-            columns: usize,
-            x: &Memory<f64>,
-            y: &mut Memory<f64>,
-        ) -> Result<()> {
-            Host.multiply(run, a, columns, x, y)
+    impl ScriptOps<f64> for Liar {
+        fn step_scalars(&self, step: StepLaunch<'_>) -> Result<()> {
+            ScriptOps::<f64>::step_scalars(&Host, step)
         }
 
-        fn multiply_with(
+        fn step_product(
             &self,
-            run: Run<'_>,
+            step: StepLaunch<'_>,
             a: &Stored<f64>,
-            columns: usize,
-            op: Combine,
-            x: &Memory<f64>,
-            b: &Memory<f64>,
+            blend: Blend,
+            vectors: [&Memory<f64>; 3],
             y: &mut Memory<f64>,
-        ) -> Result<()> {
-            Host.multiply_with(run, a, columns, op, x, b, y)
-        }
-
-        fn residual(
-            &self,
-            run: Run<'_>,
-            a: &Stored<f64>,
-            columns: usize,
-            x: &Memory<f64>,
-            b: &Memory<f64>,
-            r: &mut Memory<f64>,
-            sums: &mut Memory<Sum>,
-            place: usize,
         ) -> Result<()> {
             self.products.fetch_add(1, Ordering::Relaxed);
-            Host.residual(run, a, columns, x, b, r, sums, place)?;
+            Host.step_product(step, a, blend, vectors, y)?;
             if self.lies {
-                let last = r.host_mut()?.last_mut().expect("a row");
+                let last = y.host_mut()?.last_mut().expect("a row");
                 *last = f64::from_bits(last.to_bits() ^ 1);
             }
             Ok(())
         }
+
+        fn step_vectors(
+            &self,
+            step: StepLaunch<'_>,
+            n: usize,
+            pass: &Pass,
+            vectors: [&mut Memory<f64>; PASS_VECTORS],
+        ) -> Result<()> {
+            Host.step_vectors(step, n, pass, vectors)
+        }
     }
 
-    /// Asks for three residuals, and tells how many were called wrong.
+    /// Asks for three residuals `w + A x` with their squares, and tells how many were called wrong.
     fn wrong_residuals(liar: &Checked<Liar>, side: usize, reader: Reader) -> usize {
         let device = Device::host();
         let layout = gallery::poisson_2d(side, 0.1)
@@ -411,9 +344,17 @@ mod tests {
         let (n, place) = (layout.rows, Place::Host);
         let a = Stored::new(&place, layout).expect("room");
         let vector = |value| place.filled(n, value).expect("room");
-        let (x, b, mut r) = (vector(0.3), vector(1.0), vector(0.0));
-        let mut sums = place.filled(Chunks::of(n).count, Sum::default()).expect("room");
-        let asked = (0..3).map(|_| liar.residual(device.run::<f64>(), &a, 1, &x, &b, &mut r, &mut sums, 0));
+        let (x, w, mut r) = (vector(0.3), vector(1.0), vector(0.0));
+        let sums = Chunks::of(n).count;
+        let programs = Program::default().words(&[ZERO, ONE], &[Sums { place: 0, count: sums as u32 }]);
+        let mut state = ScriptState::new(&place, programs, 1, sums).expect("room");
+        state.registers.host_mut().expect("the host")[usize::from(ONE.0)] = Sum(1f64.to_bits());
+        let call = StepCall { block: 0, slot: 0, columns: 1, sums };
+        let blend = Blend { shifted: true, dots: [true, false], ..Blend::PLAIN };
+        let asked = (0..3).map(|_| {
+            let step = StepLaunch { run: device.run::<f64>(), call, state: &mut state };
+            liar.step_product(step, &a, blend, [&x, &w, &x], &mut r)
+        });
         asked.filter(|found| matches!(found, Err(Error::Untrustworthy { .. }))).count()
     }
 
@@ -427,7 +368,7 @@ mod tests {
 
         let honest = Liar::new(false);
         assert_eq!(wrong_residuals(&honest, 9, Reader::Host), 0);
-        let counter = &honest.counts.products[0][Launch::Residual as usize][Kind::Csr as usize][0];
+        let counter = &honest.counts.products[0][Launch::StepResidual as usize][Kind::Csr as usize][0];
         assert_eq!([counter, &honest.device.products].map(|n| n.load(Ordering::Relaxed)), [TIMES, 3]);
     }
 
@@ -451,7 +392,7 @@ mod tests {
         let (device, honest) = (Device::host(), Liar::new(false));
         let (run, columns) = (device.run::<f64>(), 1);
         let a = Stored::<f64>::external(&Place::Host, 9, 9).expect("small");
-        let compared = || honest.product_to_compare(Launch::Residual, run, &a, columns).is_some();
+        let compared = || honest.product_to_compare(Launch::StepResidual, run, &a, columns).is_some();
         assert_eq!([0; 4].map(|_| compared()), [true, true, false, false]);
         for asks in [true, true, false] {
             honest.note_resident::<f64>(Resident::Cgnr, run);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::ScriptOps;
 use super::pass::{Blend, PASS_VECTORS, Pass};
-use super::state::{ScriptState, StepCall};
+use super::state::{ScriptState, StepCall, StepLaunch};
 use super::statements::Statements;
 use crate::backend::Host;
 use crate::backend::linear::product::{HostMatrix, Sampled, Spots, Stored, chunk_product, sampled_rows};
@@ -308,7 +308,8 @@ fn vectors<T: Real, A: Accumulator<T>>(
 
 impl<T: Real> ScriptOps<T> for Host {
     #[inline]
-    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
+    fn step_scalars(&self, step: StepLaunch<'_>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let state = &mut state.host()?;
         summing!(run, T, scalars(call, state));
         Ok(())
@@ -317,14 +318,13 @@ impl<T: Real> ScriptOps<T> for Host {
     #[inline]
     fn step_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         a: &Stored<T>,
         blend: Blend,
         [x, w, z]: [&Memory<T>; 3],
         y: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (a, vectors, y) = (a.host()?, [x.host()?, w.host()?, z.host()?], y.host_mut()?);
         let state = &mut state.host()?;
         summing!(run, T, product(call, &a, blend, vectors, y, state));
@@ -333,13 +333,12 @@ impl<T: Real> ScriptOps<T> for Host {
 
     fn step_vectors(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         n: usize,
         pass: &Pass,
         [v0, v1, v2, v3, v4, v5, v6, v7]: [&mut Memory<T>; PASS_VECTORS],
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (low, high) = (
             [v0.host_mut()?, v1.host_mut()?, v2.host_mut()?, v3.host_mut()?],
             [v4.host_mut()?, v5.host_mut()?, v6.host_mut()?, v7.host_mut()?],

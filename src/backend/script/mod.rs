@@ -23,7 +23,7 @@ pub(in crate::backend) use host::product_spots;
 pub(in crate::backend) use opencl::FILES;
 pub(crate) use pass::{Blend, MOST_STATEMENTS, PASS_VECTORS, Pass, Statement};
 pub(crate) use resident::{Listing, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork};
-pub(crate) use state::{ScriptState, StepCall};
+pub(crate) use state::{ScriptState, StepCall, StepLaunch};
 pub(crate) use variation::{Dual, Variation};
 
 use crate::backend::Run;
@@ -35,27 +35,23 @@ use crate::number::Real;
 /// Launches of a script.
 pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     /// The program alone.
-    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()>;
+    fn step_scalars(&self, step: StepLaunch<'_>) -> Result<()>;
     /// The program, then `y = s A x + k w` with `y.y` (or `y.(w y)`) and `y.z`; `vectors` are `x`, `w` and `z`.
     fn step_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         a: &Stored<T>,
         blend: Blend,
         vectors: [&Memory<T>; 3],
         y: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()>;
     /// The program, then the statements of `pass` for vectors of `n` rows.
     fn step_vectors(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         n: usize,
         pass: &Pass,
         vectors: [&mut Memory<T>; PASS_VECTORS],
-        state: &mut ScriptState,
     ) -> Result<()>;
     /// Tells if [`ScriptOps::step_resident`] does many iterations with these matrices in one launch, and gains by it.
     fn script_stays_resident(&self, _: Run<'_>, _: &[&Stored<T>], _columns: usize) -> bool {
@@ -73,13 +69,11 @@ pub(crate) trait ScriptOps<T: Real>: Send + Sync {
     /// [`Error::Conflict`](crate::Error::Conflict) where [`ScriptOps::script_stays_resident`] says no.
     fn step_resident(
         &self,
-        _: Run<'_>,
-        _call: StepCall,
+        _: StepLaunch<'_>,
         _listing: &Listing,
         _iterations: (Range<usize>, usize),
         _matrices: [&Stored<T>; RESIDENT_MATRICES],
         _vectors: [&mut Memory<T>; RESIDENT_VECTORS],
-        _state: &mut ScriptState,
     ) -> Result<()> {
         Err(cg::not_resident())
     }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::ScriptOps;
 use super::pass::{Blend, NO_DOTS, PASS_VECTORS, Pass, PassWords};
 use super::resident::{self, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS};
-use super::state::{PassKey, ScriptState, StepCall};
+use super::state::{PassKey, ScriptState, StepLaunch};
 use super::text::ScriptText;
 use crate::backend::OpenCl;
 use crate::backend::linear::product::{LONG_ROW, Stored};
@@ -167,7 +167,8 @@ impl OpenCl {
 }
 
 impl<T: Real> ScriptOps<T> for OpenCl {
-    fn step_scalars(&self, run: Run<'_>, call: StepCall, state: &mut ScriptState) -> Result<()> {
+    fn step_scalars(&self, step: StepLaunch<'_>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let ScriptState { programs, sums, registers, status, history, passes, .. } = state;
         let words = PassWords::default();
@@ -193,14 +194,13 @@ impl<T: Real> ScriptOps<T> for OpenCl {
 
     fn step_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         a: &Stored<T>,
         blend: Blend,
         [x, w, z]: [&Memory<T>; 3],
         y: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let [steps, dots] = blend.macros();
         let part = steps | dots << 2 | u32::from(blend.free) << 5;
@@ -239,13 +239,12 @@ impl<T: Real> ScriptOps<T> for OpenCl {
 
     fn step_vectors(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         n: usize,
         pass: &Pass,
         vectors: [&mut Memory<T>; PASS_VECTORS],
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, chunks) = (&self.context, Chunks::of(n));
         for (k, vector) in vectors.iter().enumerate() {
             if pass.takes(k) {
@@ -325,14 +324,13 @@ impl<T: Real> ScriptOps<T> for OpenCl {
 
     fn step_resident(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         listing: &Listing,
         (iterations, done): (Range<usize>, usize),
         matrices: [&Stored<T>; RESIDENT_MATRICES],
         vectors: [&mut Memory<T>; RESIDENT_VECTORS],
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         resident::check(listing, call.columns, &vectors)?;
         let [a, other, third] = matrices;

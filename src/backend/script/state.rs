@@ -1,7 +1,7 @@
 //! The state of a script on a device.
 
 use super::pass::PassWords;
-use crate::backend::PlanKey;
+use crate::backend::{PlanKey, Run};
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::Sum;
@@ -81,4 +81,19 @@ pub(crate) struct StepCall {
     pub(crate) slot: u32,
     pub(crate) columns: usize,
     pub(crate) sums: usize,
+}
+
+/// A launch of a script, with the settings of its run and the state that it reads and writes.
+#[derive(Debug)]
+pub(crate) struct StepLaunch<'a> {
+    pub(crate) run: Run<'a>,
+    pub(crate) call: StepCall,
+    pub(crate) state: &'a mut ScriptState,
+}
+
+impl StepLaunch<'_> {
+    /// Lends the launch, for one of several parts of its work.
+    pub(crate) fn lend(&mut self) -> StepLaunch<'_> {
+        StepLaunch { run: self.run, call: self.call, state: self.state }
+    }
 }

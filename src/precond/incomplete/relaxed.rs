@@ -13,14 +13,12 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::Factorisation;
-use crate::backend::linear::product::SharedMatrix;
+use crate::backend::linear::product::{Combine, Product, SharedMatrix};
 use crate::device::Device;
 use crate::error::{Error, Result};
 use crate::matrix::Matrix;
-use crate::memory::Memory;
-use crate::number::{Real, Sum, per_number};
+use crate::number::{Real, per_number};
 use crate::operator::{Diagonal, LinearOperator, check_shape};
-use crate::reduction::Chunks;
 use crate::sparse::{Csr, Format};
 use crate::vector::Vector;
 
@@ -33,15 +31,8 @@ pub(super) struct Relaxed<T: Real> {
     /// `D^-1`.
     pivots: Diagonal<T>,
     sweeps: usize,
-    scratch: Mutex<Scratch<T>>,
-}
-
-/// Vectors in between, for one product at a time.
-#[derive(Debug)]
-struct Scratch<T: Real> {
-    vectors: [Vector<T>; 3],
-    /// Chunk sums that the residual leaves, which nobody needs.
-    sums: Memory<Sum>,
+    /// Vectors in between, for one product at a time.
+    scratch: Mutex<[Vector<T>; 3]>,
 }
 
 per_number! {
@@ -82,8 +73,7 @@ impl<T: Real> Relaxed<T> {
         };
         let pivots = Diagonal::new(Vector::from_slice(device, &inverses)?)?;
         let vector = || Vector::zeros(device, n);
-        let sums = device.place().filled(Chunks::of(n).count, Sum::default())?;
-        let scratch = Mutex::new(Scratch { vectors: [vector()?, vector()?, vector()?], sums });
+        let scratch = Mutex::new([vector()?, vector()?, vector()?]);
         Ok(Self { lower, upper, pivots, sweeps, scratch })
     }
 
@@ -91,25 +81,18 @@ impl<T: Real> Relaxed<T> {
         check_shape((self.rows(), self.rows()), x, z)?;
         // Each product overwrites what another, perhaps one that panicked, left.
         let mut scratch = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let Scratch { vectors: [one, other, middle], sums } = &mut *scratch;
-        self.solve(self.lower.forward(), x, one, other, sums)?;
+        let [one, other, middle] = &mut *scratch;
+        self.solve(self.lower.forward(), x, one, other)?;
         self.pivots.apply(one, middle)?;
         let upper = match &self.upper {
             None => self.lower.transposed()?,
             Some(upper) => upper.forward(),
         };
-        self.solve(upper, middle, z, one, sums)
+        self.solve(upper, middle, z, one)
     }
 
     /// `y` with `(I + A) y = x` nearly, by sweeps that `other` takes part in.
-    fn solve(
-        &self,
-        a: &SharedMatrix<T>,
-        x: &Vector<T>,
-        y: &mut Vector<T>,
-        other: &mut Vector<T>,
-        sums: &mut Memory<Sum>,
-    ) -> Result<()> {
+    fn solve(&self, a: &SharedMatrix<T>, x: &Vector<T>, y: &mut Vector<T>, other: &mut Vector<T>) -> Result<()> {
         let device = self.device();
         let (run, products, a) = (device.run::<T>(), device.backend().product::<T>(), a.read());
         for k in 0..self.sweeps {
@@ -117,7 +100,8 @@ impl<T: Real> Relaxed<T> {
             let into_y = (self.sweeps - k) % 2 == 1;
             let (from, into) = if into_y { (&*other, &mut *y) } else { (&*y, &mut *other) };
             let from = if k == 0 { x } else { from };
-            products.residual(run, &a, 1, from.memory(), x.memory(), into.memory_mut(), sums, 0)?;
+            let product = Product { a: &a, columns: 1, x: from.memory() };
+            products.multiply_with(run, product, Combine::From, x.memory(), into.memory_mut())?;
         }
         Ok(())
     }

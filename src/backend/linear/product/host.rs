@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::entries::{LONG, RowSum, add_row};
 use super::rows::{BLOCK, LONG_BLOCK, block_sums, longer_row, offset, order};
-use super::{Combine, HostMatrix, MOST_COLUMNS, ProductOps, Sampled, Stored};
+use super::{Combine, HostMatrix, MOST_COLUMNS, Product, ProductOps, Sampled};
 use crate::backend::Host;
 use crate::backend::run::Run;
-use crate::backend::sums::{column_dot, squares, summing};
+use crate::backend::sums::summing;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
@@ -183,6 +183,7 @@ fn multiply_with<T: Real, A: Accumulator<T>>(
         let value = match op {
             Combine::Plus => sum.add(b),
             Combine::Minus => sum.sub(b),
+            Combine::From => b.sub(sum),
             Combine::Times => sum.mul(b),
         };
         value.to_real()
@@ -190,11 +191,6 @@ fn multiply_with<T: Real, A: Accumulator<T>>(
     for_each_chunk(a, chunks.chunk * columns, y, |g, y| {
         chunk_product(a, columns, chunks.range(g), x, y, combined);
     });
-}
-
-/// `b - A x` of a sum, for [`chunk_product`].
-fn difference<T: Real, A: Accumulator<T>>(columns: usize, b: &[T]) -> impl Fn(usize, usize, A) -> T + '_ {
-    move |i, c, sum| A::from_real(b[i * columns + c]).sub(sum).to_real()
 }
 
 /// Rows of a sample, one after another: those of a product for `columns` interleaved vectors, of which `store(i, c, sum)` makes the result.
@@ -217,103 +213,23 @@ pub(in crate::backend) struct Spots<T> {
     pub(in crate::backend) sums: Vec<(usize, Sum)>,
 }
 
-/// Spots of [`ProductOps::residual`] for a matrix of `n` rows: rows of a sample, and sums of the chunks `of` over the result `r`. Of vectors only the
-/// parts are read that the spots need.
-pub(in crate::backend) fn residual_spots<T: Real>(
-    run: Run<'_>,
-    (a, n): (&Sampled<'_, T>, usize),
-    columns: usize,
-    vectors: [&[T]; 3],
-    of: &[usize],
-    place: usize,
-) -> Spots<T> {
-    summing!(run, T, spots(a, n, columns, vectors, of, place))
-}
-
-fn spots<T: Real, A: Accumulator<T>>(
-    a: &Sampled<'_, T>,
-    n: usize,
-    columns: usize,
-    [x, b, r]: [&[T]; 3],
-    of: &[usize],
-    place: usize,
-) -> Spots<T> {
-    let chunks = Chunks::of(n);
-    let rows = sampled_rows(a, columns, x, difference::<T, A>(columns, b));
-    let pairs = (0..columns).flat_map(|c| of.iter().map(move |g| (c, *g)));
-    let sum = |(c, g): (usize, usize)| {
-        (place + c * chunks.count + g, column_dot::<T, A>(chunks.lanes, chunks.range(g), [columns, c], r, r))
-    };
-    Spots { rows, sums: pairs.map(sum).collect() }
-}
-
-fn residual<T: Real, A: Accumulator<T>>(
-    a: &HostMatrix<'_, T>,
-    columns: usize,
-    x: &[T],
-    b: &[T],
-    r: &mut [T],
-    sums: &mut [Sum],
-) {
-    let chunks = Chunks::of(a.rows);
-    let chunk = |g: usize, r: &mut [T]| {
-        chunk_product(a, columns, chunks.range(g), x, r, difference::<T, A>(columns, b));
-    };
-    if columns == 1 && a.values.len().max(a.rows) >= SHARED {
-        // Each chunk while it is still near.
-        threads::each((ChunksMut(r, chunks.chunk), &mut sums[..chunks.count]), 1, |g, (r, sum)| {
-            chunk(g, r);
-            *sum = column_dot::<T, A>(chunks.lanes, 0..r.len(), [1, 0], r, r);
-        });
-        return;
-    }
-    for_each_chunk(a, chunks.chunk * columns, r, chunk);
-    squares::<T, A>(chunks, columns, r, sums);
-}
-
 impl<T: Real> ProductOps<T> for Host {
-    fn multiply(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()> {
-        let (a, x, y) = (a.host()?, x.host()?, y.host_mut()?);
-        summing!(run, T, multiply(&a, columns, x, y));
+    fn multiply(&self, run: Run<'_>, ax: Product<'_, T>, y: &mut Memory<T>) -> Result<()> {
+        let (a, x, y) = (ax.a.host()?, ax.x.host()?, y.host_mut()?);
+        summing!(run, T, multiply(&a, ax.columns, x, y));
         Ok(())
     }
 
     fn multiply_with(
         &self,
         run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
+        ax: Product<'_, T>,
         op: Combine,
-        x: &Memory<T>,
         b: &Memory<T>,
         y: &mut Memory<T>,
     ) -> Result<()> {
-        let (a, x, b, y) = (a.host()?, x.host()?, b.host()?, y.host_mut()?);
-        summing!(run, T, multiply_with(&a, columns, op, x, b, y));
-        Ok(())
-    }
-
-    fn residual(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        b: &Memory<T>,
-        r: &mut Memory<T>,
-        sums: &mut Memory<Sum>,
-        place: usize,
-    ) -> Result<()> {
-        let (a, x, b) = (a.host()?, x.host()?, b.host()?);
-        let (r, sums) = (r.host_mut()?, &mut sums.host_mut()?[place..]);
-        summing!(run, T, residual(&a, columns, x, b, r, sums));
+        let (a, x, b, y) = (ax.a.host()?, ax.x.host()?, b.host()?, y.host_mut()?);
+        summing!(run, T, multiply_with(&a, ax.columns, op, x, b, y));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ mod opencl;
 mod rows;
 mod structured;
 
-pub(in crate::backend) use host::{Spots, chunk_product, residual_spots, sampled_rows};
+pub(in crate::backend) use host::{Spots, chunk_product, sampled_rows};
 pub(in crate::backend) use opencl::FILES;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
@@ -14,9 +14,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use crate::backend::run::{PlanKey, Run};
 use crate::error::{Error, Result, same_length};
 use crate::memory::{Memory, Place, Plans};
-use crate::number::{Real, Sum};
+use crate::number::Real;
 use crate::sparse::{Arrangement, Entries, Kind, Layout, Sample, Shape, TABLE};
-use crate::state::blend::{MINUS, PLUS, TIMES};
+use crate::state::blend::{FROM, MINUS, PLUS, TIMES};
 
 /// Least entries of a row, in the mean, of a matrix with long rows.
 pub(in crate::backend) const LONG_ROW: usize = 64;
@@ -272,37 +272,32 @@ pub enum Combine {
     Plus = PLUS,
     /// `A x - y`.
     Minus = MINUS,
+    /// `y - A x`, a residual.
+    From = FROM,
     /// `A x` times `y`.
     Times = TIMES,
 }
 
-/// Products for `columns` interleaved vectors.
+/// A product `A x` to be made, of `columns` interleaved vectors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Product<'v, T> {
+    pub(crate) a: &'v Stored<T>,
+    pub(crate) columns: usize,
+    pub(crate) x: &'v Memory<T>,
+}
+
+/// Products with stored matrices.
 pub(crate) trait ProductOps<T: Real>: Send + Sync {
     /// `y = A x`.
-    fn multiply(&self, run: Run<'_>, a: &Stored<T>, columns: usize, x: &Memory<T>, y: &mut Memory<T>)
-    -> Result<()>;
-    /// `y = A x op b`. If an operator has computed the product, `y` holds it.
+    fn multiply(&self, run: Run<'_>, ax: Product<'_, T>, y: &mut Memory<T>) -> Result<()>;
+    /// `y = A x op b`, or `y = b - A x`.
     fn multiply_with(
         &self,
         run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
+        ax: Product<'_, T>,
         op: Combine,
-        x: &Memory<T>,
         b: &Memory<T>,
         y: &mut Memory<T>,
-    ) -> Result<()>;
-    /// `r = b - A x` with the chunk sums of `r.r` in `sums[place + c * chunks + g]`.
-    fn residual(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        b: &Memory<T>,
-        r: &mut Memory<T>,
-        sums: &mut Memory<Sum>,
-        place: usize,
     ) -> Result<()>;
 }
 

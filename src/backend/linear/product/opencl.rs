@@ -1,6 +1,6 @@
-//! Products and residuals on a device: `cl/product.cl`, `cl/residual.cl`.
+//! Products on a device: `cl/product.cl`, `cl/product_with.cl`.
 
-use super::{Combine, LONG_ROW, ProductOps, Stored};
+use super::{Combine, LONG_ROW, Product, ProductOps, Stored};
 use crate::backend::OpenCl;
 use crate::backend::opencl::PART_BYTES;
 use crate::backend::run::Run;
@@ -25,23 +25,13 @@ kernels! {
 kernels! {
     file product_with, after [common, fold, format, row];
     options { matrix: MatrixOptions }
-    /// `y = A x op b`.
+    /// `y = A x op b`, or `y = b - A x`.
     kernel multiply_with<T> given(value_count: usize, cols: usize, columns: usize)
         (n: uint, chunk: uint, stride: uint, rows: in_uint, indices: in_uint, values: in_real[value_count],
         x: in_real[cols * columns], b: in_real[n * columns], y: out_real[n * columns]);
 }
 
-kernels! {
-    file residual, after [common, fold, format, row];
-    options { matrix: MatrixOptions }
-    /// `r = b - A x` with the chunk sums of `r.r`.
-    kernel residual<T> given(value_count: usize, cols: usize, columns: usize)
-        (n: uint, chunk: uint, stride: uint, place: uint, rows: in_uint, indices: in_uint,
-        values: in_real[value_count], x: in_real[cols * columns], b: in_real[n * columns],
-        r: out_real[n * columns], sums: out_sum[place + columns * n.div_ceil(chunk)]);
-}
-
-pub(in crate::backend) static FILES: &[&File] = &[&product::FILE, &product_with::FILE, &residual::FILE];
+pub(in crate::backend) static FILES: &[&File] = &[&product::FILE, &product_with::FILE];
 
 /// Least entries of a matrix with long rows by which products are launches of their own; and of one with fewer chunks of rows than there are compute
 /// units.
@@ -105,26 +95,12 @@ impl OpenCl {
         let kernel = product_with::multiply_with::prepare(&self.context, common, &options)?;
         Ok(self.plan_rows(a, found, kernel))
     }
-
-    fn plan_residual<T: Real>(&self, run: Run<'_>, a: &Stored<T>, columns: usize) -> Result<Plan> {
-        let chunks = Chunks::of(a.rows);
-        let cut = [chunks.chunk, chunks.lanes];
-        let (common, matrix, _) = self.rows(run, Family::StepProduct, a, a.rows, cut, columns);
-        let kernel = residual::residual::prepare(&self.context, common, &residual::Options { matrix })?;
-        Ok(Plan { kernel, groups: chunks.count, share: chunks.chunk })
-    }
 }
 
 impl<T: Real> ProductOps<T> for OpenCl {
-    fn multiply(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        y: &mut Memory<T>,
-    ) -> Result<()> {
-        let (key, on) = (run.key("multiply", columns, 0).reading(a, a), &self.context);
+    fn multiply(&self, run: Run<'_>, ax: Product<'_, T>, y: &mut Memory<T>) -> Result<()> {
+        let (Product { a, columns, x }, on) = (ax, &self.context);
+        let key = run.key("multiply", columns, 0).reading(a, a);
         let plan = a.plans.get(key, || self.plan_multiply(run, a, columns))?;
         let args = product::multiply::Args {
             value_count: a.value_count(),
@@ -145,14 +121,13 @@ impl<T: Real> ProductOps<T> for OpenCl {
     fn multiply_with(
         &self,
         run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
+        ax: Product<'_, T>,
         op: Combine,
-        x: &Memory<T>,
         b: &Memory<T>,
         y: &mut Memory<T>,
     ) -> Result<()> {
-        let (key, on) = (run.key("multiply_with", columns, op as u32).reading(a, a), &self.context);
+        let (Product { a, columns, x }, on) = (ax, &self.context);
+        let key = run.key("multiply_with", columns, op as u32).reading(a, a);
         let plan = a.plans.get(key, || self.plan_multiply_with(run, a, columns, op))?;
         let args = product_with::multiply_with::Args {
             value_count: a.value_count(),
@@ -169,38 +144,6 @@ impl<T: Real> ProductOps<T> for OpenCl {
             y: y.buffer_mut(on)?,
         };
         product_with::multiply_with::launch(&plan.kernel, plan.groups, args)
-    }
-
-    fn residual(
-        &self,
-        run: Run<'_>,
-        a: &Stored<T>,
-        columns: usize,
-        x: &Memory<T>,
-        b: &Memory<T>,
-        r: &mut Memory<T>,
-        sums: &mut Memory<Sum>,
-        place: usize,
-    ) -> Result<()> {
-        let (key, on) = (run.key("residual", columns, 0).reading(a, a), &self.context);
-        let plan = a.plans.get(key, || self.plan_residual(run, a, columns))?;
-        let args = residual::residual::Args {
-            value_count: a.value_count(),
-            cols: a.cols,
-            columns,
-            n: a.rows,
-            chunk: plan.share,
-            stride: a.stride,
-            place,
-            rows: a.pointers.buffer(on)?,
-            indices: a.indices.buffer(on)?,
-            values: a.values.buffer(on)?,
-            x: x.buffer(on)?,
-            b: b.buffer(on)?,
-            r: r.buffer_mut(on)?,
-            sums: sums.buffer_mut(on)?,
-        };
-        residual::residual::launch(&plan.kernel, plan.groups, args)
     }
 }
 

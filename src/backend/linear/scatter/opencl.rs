@@ -95,7 +95,7 @@ impl<T: Real> ScatterOps<T> for OpenCl {
         if let Some(places) = self.in_local_memory(a) {
             return self.scatter_locally(run, a, places, x, y);
         }
-        self.fill(run, a.cols, T::default(), y)?;
+        self.fill(run, T::default(), y)?;
         let on = &self.context;
         let plan = a.plans.get(run.key("scatter", 1, 0), || {
             let (common, groups, share) = self.without_barriers::<T>(run, a.rows);

@@ -35,14 +35,13 @@ fn column_sum<T: Real, A: Accumulator<T>>(
 }
 
 fn reduce<T: Real, A: Accumulator<T>>(
-    n: usize,
     column: Column,
     (reduction, terms): (Reduction, Terms),
     x: &[T],
     y: &[T],
 ) -> f64 {
-    let chunks = Chunks::of(n);
     let Column { count, index } = column;
+    let chunks = Chunks::of(x.len() / count);
     match (terms, reduction) {
         (Terms::Products, Reduction::Sum) => {
             let dot = |rows| column_dot::<T, A>(chunks.lanes, rows, [count, index], x, y);
@@ -101,71 +100,50 @@ fn reduce<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> VectorOps<T> for Host {
-    fn fill(&self, _: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
-        x.host_mut()?[..n].fill(value);
+    fn fill(&self, _: Run<'_>, value: T, x: &mut Memory<T>) -> Result<()> {
+        x.host_mut()?.fill(value);
         Ok(())
     }
 
-    fn scale(&self, _: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
-        let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
-        threads::each((y, x), LEAST, |_, (y, x)| *y = alpha * *x);
+    fn scale(&self, _: Run<'_>, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        threads::each((y.host_mut()?, x.host()?), LEAST, |_, (y, x)| *y = alpha * *x);
         Ok(())
     }
 
-    fn rescale(&self, _: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
-        threads::each(&mut x.host_mut()?[..n], LEAST, |_, x| *x = alpha * *x);
+    fn rescale(&self, _: Run<'_>, alpha: T, x: &mut Memory<T>) -> Result<()> {
+        threads::each(x.host_mut()?, LEAST, |_, x| *x = alpha * *x);
         Ok(())
     }
 
-    fn axpby(&self, _: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
-        let (x, y) = (&x.host()?[..n], &mut y.host_mut()?[..n]);
-        threads::each((y, x), LEAST, |_, (y, x)| *y = alpha * *x + beta * *y);
+    fn axpby(&self, _: Run<'_>, [alpha, beta]: [T; 2], x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        threads::each((y.host_mut()?, x.host()?), LEAST, |_, (y, x)| *y = alpha * *x + beta * *y);
         Ok(())
     }
 
     fn add_scaled(
         &self,
         _: Run<'_>,
-        n: usize,
         [alpha, beta]: [T; 2],
-        x: &Memory<T>,
-        y: &Memory<T>,
+        [x, y]: [&Memory<T>; 2],
         z: &mut Memory<T>,
     ) -> Result<()> {
-        let vectors = (&mut z.host_mut()?[..n], &x.host()?[..n], &y.host()?[..n]);
+        let vectors = (z.host_mut()?, x.host()?, y.host()?);
         threads::each(vectors, LEAST, |_, (z, x, y)| *z = alpha * *x + beta * *y);
         Ok(())
     }
 
-    fn multiply_elements(
-        &self,
-        _: Run<'_>,
-        n: usize,
-        x: &Memory<T>,
-        y: &Memory<T>,
-        z: &mut Memory<T>,
-    ) -> Result<()> {
-        let vectors = (&mut z.host_mut()?[..n], &x.host()?[..n], &y.host()?[..n]);
-        threads::each(vectors, LEAST, |_, (z, x, y)| *z = *x * *y);
+    fn multiply_elements(&self, _: Run<'_>, [x, y]: [&Memory<T>; 2], z: &mut Memory<T>) -> Result<()> {
+        threads::each((z.host_mut()?, x.host()?, y.host()?), LEAST, |_, (z, x, y)| *z = *x * *y);
         Ok(())
     }
 
-    fn clamp_elements(&self, _: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
-        let x = &mut x.host_mut()?[..n];
-        threads::each(x, LEAST, |_, x| *x = violated(*x, lower, upper).unwrap_or(*x));
+    fn clamp_elements(&self, _: Run<'_>, [lower, upper]: [T; 2], x: &mut Memory<T>) -> Result<()> {
+        threads::each(x.host_mut()?, LEAST, |_, x| *x = violated(*x, lower, upper).unwrap_or(*x));
         Ok(())
     }
 
-    fn reduce(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        column: Column,
-        of: (Reduction, Terms),
-        x: &Memory<T>,
-        y: &Memory<T>,
-    ) -> Result<f64> {
+    fn reduce(&self, run: Run<'_>, column: Column, of: (Reduction, Terms), [x, y]: [&Memory<T>; 2]) -> Result<f64> {
         let (x, y) = (x.host()?, y.host()?);
-        Ok(summing!(run, T, reduce(n, column, of, x, y)))
+        Ok(summing!(run, T, reduce(column, of, x, y)))
     }
 }

@@ -47,45 +47,22 @@ impl Column {
     pub(crate) const ALONE: Self = Self { count: 1, index: 0 };
 }
 
-/// Operations on the first `n` elements.
+/// Operations on vectors of one length.
 pub(crate) trait VectorOps<T: Real>: Send + Sync {
     /// `x = value`.
-    fn fill(&self, run: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()>;
+    fn fill(&self, run: Run<'_>, value: T, x: &mut Memory<T>) -> Result<()>;
     /// `y = alpha x`.
-    fn scale(&self, run: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
+    fn scale(&self, run: Run<'_>, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
     /// `x = alpha x`.
-    fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()>;
+    fn rescale(&self, run: Run<'_>, alpha: T, x: &mut Memory<T>) -> Result<()>;
     /// `y = alpha x + beta y`.
-    fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
+    fn axpby(&self, run: Run<'_>, factors: [T; 2], x: &Memory<T>, y: &mut Memory<T>) -> Result<()>;
     /// `z = alpha x + beta y`.
-    fn add_scaled(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        factors: [T; 2],
-        x: &Memory<T>,
-        y: &Memory<T>,
-        z: &mut Memory<T>,
-    ) -> Result<()>;
+    fn add_scaled(&self, run: Run<'_>, factors: [T; 2], xy: [&Memory<T>; 2], z: &mut Memory<T>) -> Result<()>;
     /// `z = x y`, element by element.
-    fn multiply_elements(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        x: &Memory<T>,
-        y: &Memory<T>,
-        z: &mut Memory<T>,
-    ) -> Result<()>;
+    fn multiply_elements(&self, run: Run<'_>, xy: [&Memory<T>; 2], z: &mut Memory<T>) -> Result<()>;
     /// `x = min(max(x, lower), upper)`, element by element.
-    fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()>;
-    /// Reduces one column, of `n` elements, of `x`, or of `x y`. Waits for the device.
-    fn reduce(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        column: Column,
-        of: (Reduction, Terms),
-        x: &Memory<T>,
-        y: &Memory<T>,
-    ) -> Result<f64>;
+    fn clamp_elements(&self, run: Run<'_>, bounds: [T; 2], x: &mut Memory<T>) -> Result<()>;
+    /// Reduces one column of `x`, or of `x y`. Waits for the device.
+    fn reduce(&self, run: Run<'_>, column: Column, of: (Reduction, Terms), xy: [&Memory<T>; 2]) -> Result<f64>;
 }

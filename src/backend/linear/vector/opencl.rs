@@ -67,25 +67,29 @@ impl OpenCl {
 }
 
 impl<T: Real> VectorOps<T> for OpenCl {
-    fn fill(&self, run: Run<'_>, n: usize, value: T, x: &mut Memory<T>) -> Result<()> {
+    fn fill(&self, run: Run<'_>, value: T, x: &mut Memory<T>) -> Result<()> {
+        let n = x.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "fill", fill::fill::prepare)?;
         let x = x.buffer_mut(&self.context)?;
         fill::fill::launch(&kernel, groups, fill::fill::Args { n, span, value, x })
     }
 
-    fn scale(&self, run: Run<'_>, n: usize, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+    fn scale(&self, run: Run<'_>, alpha: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        let n = y.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "scale", vector::scale::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::scale::launch(&kernel, groups, vector::scale::Args { n, span, alpha, x, y })
     }
 
-    fn rescale(&self, run: Run<'_>, n: usize, alpha: T, x: &mut Memory<T>) -> Result<()> {
+    fn rescale(&self, run: Run<'_>, alpha: T, x: &mut Memory<T>) -> Result<()> {
+        let n = x.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "rescale", vector::rescale::prepare)?;
         let x = x.buffer_mut(&self.context)?;
         vector::rescale::launch(&kernel, groups, vector::rescale::Args { n, span, alpha, x })
     }
 
-    fn axpby(&self, run: Run<'_>, n: usize, alpha: T, beta: T, x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+    fn axpby(&self, run: Run<'_>, [alpha, beta]: [T; 2], x: &Memory<T>, y: &mut Memory<T>) -> Result<()> {
+        let n = y.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "axpby", vector::axpby::prepare)?;
         let (x, y) = (x.buffer(&self.context)?, y.buffer_mut(&self.context)?);
         vector::axpby::launch(&kernel, groups, vector::axpby::Args { n, span, alpha, beta, x, y })
@@ -94,34 +98,28 @@ impl<T: Real> VectorOps<T> for OpenCl {
     fn add_scaled(
         &self,
         run: Run<'_>,
-        n: usize,
         [alpha, beta]: [T; 2],
-        x: &Memory<T>,
-        y: &Memory<T>,
+        [x, y]: [&Memory<T>; 2],
         z: &mut Memory<T>,
     ) -> Result<()> {
         use vector::add_scaled::{Args, launch, prepare};
+        let n = z.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "add_scaled", prepare)?;
         let (x, y, z) = (x.buffer(&self.context)?, y.buffer(&self.context)?, z.buffer_mut(&self.context)?);
         launch(&kernel, groups, Args { n, span, alpha, beta, x, y, z })
     }
 
-    fn multiply_elements(
-        &self,
-        run: Run<'_>,
-        n: usize,
-        x: &Memory<T>,
-        y: &Memory<T>,
-        z: &mut Memory<T>,
-    ) -> Result<()> {
+    fn multiply_elements(&self, run: Run<'_>, [x, y]: [&Memory<T>; 2], z: &mut Memory<T>) -> Result<()> {
         use vector::multiply_elements::{Args, launch, prepare};
+        let n = z.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "multiply_elements", prepare)?;
         let (x, y, z) = (x.buffer(&self.context)?, y.buffer(&self.context)?, z.buffer_mut(&self.context)?);
         launch(&kernel, groups, Args { n, span, x, y, z })
     }
 
-    fn clamp_elements(&self, run: Run<'_>, n: usize, lower: T, upper: T, x: &mut Memory<T>) -> Result<()> {
+    fn clamp_elements(&self, run: Run<'_>, [lower, upper]: [T; 2], x: &mut Memory<T>) -> Result<()> {
         use vector::clamp_elements::{Args, launch, prepare};
+        let n = x.len();
         let (kernel, groups, span) = self.elements::<T, _>(run, n, "clamp_elements", prepare)?;
         launch(&kernel, groups, Args { n, span, lower, upper, x: x.buffer_mut(&self.context)? })
     }
@@ -129,13 +127,12 @@ impl<T: Real> VectorOps<T> for OpenCl {
     fn reduce(
         &self,
         run: Run<'_>,
-        n: usize,
         column: Column,
         (reduction, terms): (Reduction, Terms),
-        x: &Memory<T>,
-        y: &Memory<T>,
+        [x, y]: [&Memory<T>; 2],
     ) -> Result<f64> {
         use reduce::{reduce_chunks, reduce_sums};
+        let n = x.len() / column.count;
         let (chunks, context) = (Chunks::of(n), &self.context);
         let work_group = self.plain::<T>(run, Family::Reduce, chunks).work_group;
         // Dot products have a program of their own, the fastest.

@@ -2,11 +2,10 @@
 
 use super::super::host::{HostScript, recur, run_block, running, take};
 use super::{
-    Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, ScriptState, StepCall,
-    TRIANGLE, Then, place,
+    Addition, Basis, BasisOps, COSINE, FACTOR, PROJECTION, RIGHT_SIDE, SCALE, SINE, StepCall, StepLaunch, TRIANGLE,
+    Then, place,
 };
 use crate::backend::Host;
-use crate::backend::run::Run;
 use crate::backend::sums::{column_dot, summing, total};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -264,15 +263,8 @@ fn solve<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> BasisOps<T> for Host {
-    fn basis_project(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        w: &Memory<T>,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()> {
+    fn basis_project(&self, step: StepLaunch<'_>, count: usize, w: &Memory<T>, basis: &mut Basis<T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         if running(call, state.status.host()?).contains(&true) {
             let (chunks, len) = (Chunks::of(basis.n), basis.n * basis.columns);
             let buffers = basis.vectors.iter().map(Memory::host).collect::<Result<Vec<_>>>()?;
@@ -282,15 +274,8 @@ impl<T: Real> BasisOps<T> for Host {
         Ok(())
     }
 
-    fn basis_fold(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        again: bool,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()> {
+    fn basis_fold(&self, step: StepLaunch<'_>, count: usize, again: bool, basis: &mut Basis<T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let running = running(call, state.status.host()?);
         let shape = [basis.columns, basis.most, count, Chunks::of(basis.n).count];
         let (sums, arrays) = (basis.sums.host()?, basis.arrays.host_mut()?);
@@ -300,13 +285,12 @@ impl<T: Real> BasisOps<T> for Host {
 
     fn basis_add(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         addition: Addition,
         v: &mut Memory<T>,
         basis: &mut Basis<T>,
-        state: &ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let running = running(call, state.status.host()?);
         let Basis { n, columns, most, vectors, sums, arrays, .. } = basis;
         let shape = Shape { chunks: Chunks::of(*n), columns: *columns, running: &running };
@@ -320,40 +304,27 @@ impl<T: Real> BasisOps<T> for Host {
 
     fn basis_rotate(
         &self,
-        run: Run<'_>,
-        call: StepCall,
-        step: usize,
+        step: StepLaunch<'_>,
+        column: usize,
         triangle: bool,
         basis: &mut Basis<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let shape = [basis.most, Chunks::of(basis.n).count];
         let (sums, arrays, state) = (basis.sums.host()?, basis.arrays.host_mut()?, &mut state.host()?);
-        summing!(run, T, rotate(call, (step, triangle), shape, sums, arrays, state));
+        summing!(run, T, rotate(call, (column, triangle), shape, sums, arrays, state));
         Ok(())
     }
 
-    fn basis_drop(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        dropped: (usize, usize),
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn basis_drop(&self, step: StepLaunch<'_>, dropped: (usize, usize), basis: &mut Basis<T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (most, arrays, state) = (basis.most, basis.arrays.host_mut()?, &mut state.host()?);
         summing!(run, T, drop_vectors(call, dropped, most, arrays, state));
         Ok(())
     }
 
-    fn basis_solve(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        depth: usize,
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn basis_solve(&self, step: StepLaunch<'_>, depth: usize, basis: &mut Basis<T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (most, arrays, state) = (basis.most, basis.arrays.host_mut()?, &mut state.host()?);
         summing!(run, T, solve(call, depth, most, arrays, state));
         Ok(())

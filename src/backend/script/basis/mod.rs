@@ -5,8 +5,8 @@ mod opencl;
 
 pub(super) use opencl::FILE;
 
-use super::state::{ScriptState, StepCall};
-use crate::backend::run::{PlanKey, Run};
+use super::state::{ScriptState, StepCall, StepLaunch};
+use crate::backend::run::PlanKey;
 use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::{Element, Real, Sum};
@@ -171,67 +171,28 @@ pub(crate) struct Addition {
 /// Launches over a basis. They read the status in slot `call.slot`; columns that have stopped stay as they are.
 pub(crate) trait BasisOps<T: Real>: Send + Sync {
     /// The chunk sums of `Q'w`, for the first `count` vectors.
-    fn basis_project(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        w: &Memory<T>,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()>;
+    fn basis_project(&self, step: StepLaunch<'_>, count: usize, w: &Memory<T>, basis: &mut Basis<T>) -> Result<()>;
     /// Folds the chunk sums of `Q'w`: coefficients `h`, added to those before if this is done `again`, and the factors that take
     /// the vectors out of `w`.
-    fn basis_fold(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        again: bool,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()>;
+    fn basis_fold(&self, step: StepLaunch<'_>, count: usize, again: bool, basis: &mut Basis<T>) -> Result<()>;
     /// `v += Q factors`. A factor of 0 adds nothing, whatever its vector holds.
     fn basis_add(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         addition: Addition,
         v: &mut Memory<T>,
         basis: &mut Basis<T>,
-        state: &ScriptState,
     ) -> Result<()>;
-    /// Folds the square of vector `step`, brings column `step - 1` of GMRES's triangle to shape by rotations, then runs the
+    /// Folds the square of vector `column`, brings column `column - 1` of GMRES's triangle to shape by rotations, then runs the
     /// program, which finds the squares of the new vector, the diagonal and the residual in its registers. Without a `triangle` the norm is
     /// kept in the place of the right side instead, and the program finds its square.
-    fn basis_rotate(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        step: usize,
-        triangle: bool,
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn basis_rotate(&self, step: StepLaunch<'_>, column: usize, triangle: bool, basis: &mut Basis<T>)
+    -> Result<()>;
     /// After its program: columns forget vectors, whose factors and scales become 0. `dropped` names the register that is above 0 in such a
     /// column, and the number of the first vectors that it forgets.
-    fn basis_drop(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        dropped: (usize, usize),
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn basis_drop(&self, step: StepLaunch<'_>, dropped: (usize, usize), basis: &mut Basis<T>) -> Result<()>;
     /// After its program: factors that solve the triangle, of as many rows as register `depth` says, for columns that run.
-    fn basis_solve(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        depth: usize,
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn basis_solve(&self, step: StepLaunch<'_>, depth: usize, basis: &mut Basis<T>) -> Result<()>;
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     Addition, Basis, BasisOps, COSINE, FACTOR, MOST_VECTORS, PROJECTION, Part, RIGHT_SIDE, SCALE, SINE,
-    ScriptState, StepCall, TRIANGLE, Then, array_numbers,
+    ScriptState, StepCall, StepLaunch, TRIANGLE, Then, array_numbers,
 };
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
@@ -126,29 +126,15 @@ impl OpenCl {
 }
 
 impl<T: Real> BasisOps<T> for OpenCl {
-    fn basis_project(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        w: &Memory<T>,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()> {
+    fn basis_project(&self, step: StepLaunch<'_>, count: usize, w: &Memory<T>, basis: &mut Basis<T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         (0..count.div_ceil(basis.per_buffer))
             .try_for_each(|buffer| self.project_on(run, call, basis.part(buffer, count), w, basis, state))
     }
 
-    fn basis_fold(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        count: usize,
-        again: bool,
-        basis: &mut Basis<T>,
-        state: &ScriptState,
-    ) -> Result<()> {
+    fn basis_fold(&self, step: StepLaunch<'_>, count: usize, again: bool, basis: &mut Basis<T>) -> Result<()> {
         use basis::basis_fold::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let all = Part { buffer: 0, first: 0, count };
         let (plan, shape) = self.over_basis(run, call, all, basis, ("basis_fold", prepare))?;
@@ -165,14 +151,13 @@ impl<T: Real> BasisOps<T> for OpenCl {
 
     fn basis_add(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         addition: Addition,
         v: &mut Memory<T>,
         basis: &mut Basis<T>,
-        state: &ScriptState,
     ) -> Result<()> {
         use basis::basis_add::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let (on, Addition { count, adds, fresh, then }) = (&self.context, addition);
         let store = then == Then::Append && count < basis.most;
         let last = (if store { count } else { count.saturating_sub(1) }) / basis.per_buffer;
@@ -205,14 +190,13 @@ impl<T: Real> BasisOps<T> for OpenCl {
 
     fn basis_rotate(
         &self,
-        run: Run<'_>,
-        call: StepCall,
-        step: usize,
+        step: StepLaunch<'_>,
+        column: usize,
         triangle: bool,
         basis: &mut Basis<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
         use basis::basis_rotate::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let (plan, shape) = self.over_basis(run, call, basis.part(0, 0), basis, ("basis_rotate", prepare))?;
         let args = Args {
@@ -220,7 +204,7 @@ impl<T: Real> BasisOps<T> for OpenCl {
             made: call.sums,
             shape,
             program: call.block as usize,
-            step,
+            step: column,
             triangle: triangle.into(),
             programs: state.programs.buffer(on)?,
             script_sums: state.sums.buffer(on)?,
@@ -235,13 +219,12 @@ impl<T: Real> BasisOps<T> for OpenCl {
 
     fn basis_drop(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         (dropped, count): (usize, usize),
         basis: &mut Basis<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
         use basis::basis_drop::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let part = Part { buffer: 0, first: 0, count };
         let (plan, shape) = self.over_basis(run, call, part, basis, ("basis_drop", prepare))?;
@@ -261,15 +244,9 @@ impl<T: Real> BasisOps<T> for OpenCl {
         launch(&plan.kernel, 1, args)
     }
 
-    fn basis_solve(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        depth: usize,
-        basis: &mut Basis<T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn basis_solve(&self, step: StepLaunch<'_>, depth: usize, basis: &mut Basis<T>) -> Result<()> {
         use basis::basis_solve::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let (plan, shape) = self.over_basis(run, call, basis.part(0, 0), basis, ("basis_solve", prepare))?;
         let args = Args {

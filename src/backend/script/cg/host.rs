@@ -3,10 +3,9 @@
 use super::{CgOps, CgPlaces, CgVectors, blend};
 use crate::backend::Host;
 use crate::backend::linear::product::Stored;
-use crate::backend::run::Run;
 use crate::backend::script::ScriptOps;
 use crate::backend::script::host::{HostScript, recur};
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::{StepCall, StepLaunch};
 use crate::backend::sums::{chunk_sums, column_dot, summing};
 use crate::backend::widest::widest;
 use crate::error::Result;
@@ -69,26 +68,17 @@ widest! {
 impl<T: Real> CgOps<T> for Host {
     fn cg_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         _: CgPlaces,
         a: &Stored<T>,
         (m, p): (Option<&Memory<T>>, &Memory<T>),
         q: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
-        self.step_product(run, call, a, blend(m.is_some()), [p, m.unwrap_or(p), p], q, state)
+        self.step_product(step, a, blend(m.is_some()), [p, m.unwrap_or(p), p], q)
     }
 
-    fn cg_update(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        places: CgPlaces,
-        _: usize,
-        vectors: CgVectors<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cg_update(&self, step: StepLaunch<'_>, places: CgPlaces, _: usize, vectors: CgVectors<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let CgVectors { m, x, r, p, q } = vectors;
         let m = m.map(Memory::host).transpose()?;
         let (q, updated) = (q.host()?, [x.host_mut()?, r.host_mut()?, p.host_mut()?]);

@@ -8,7 +8,7 @@ pub(in crate::backend) use opencl::FILES;
 use std::ops::Range;
 
 use super::pass::Blend;
-use super::state::{ScriptState, StepCall};
+use super::state::StepLaunch;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::Run;
 use crate::error::{Error, Result};
@@ -46,24 +46,14 @@ pub(crate) trait CgOps<T: Real>: Send + Sync {
     /// holds it already.
     fn cg_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         places: CgPlaces,
         a: &Stored<T>,
         m_and_p: (Option<&Memory<T>>, &Memory<T>),
         q: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()>;
     /// `alpha`, `beta`; `x += alpha p`, `r -= alpha q`, `p = M r + beta p` with `r.r` and `r.Mr`, for `n` rows.
-    fn cg_update(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        places: CgPlaces,
-        n: usize,
-        vectors: CgVectors<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn cg_update(&self, step: StepLaunch<'_>, places: CgPlaces, n: usize, vectors: CgVectors<'_, T>) -> Result<()>;
     /// Tells if [`CgOps::cg_resident`] does many iterations in one launch, and gains by it.
     fn cg_stays_resident(&self, _: Run<'_>, _: &Stored<T>) -> bool {
         false
@@ -75,13 +65,11 @@ pub(crate) trait CgOps<T: Real>: Send + Sync {
     /// [`Error::Conflict`] where [`CgOps::cg_stays_resident`] says no.
     fn cg_resident(
         &self,
-        _: Run<'_>,
-        _call: StepCall,
+        _: StepLaunch<'_>,
         _: CgPlaces,
         _: &Stored<T>,
         _iterations: (Range<usize>, usize),
         _: CgVectors<'_, T>,
-        _: &mut ScriptState,
     ) -> Result<()> {
         Err(not_resident())
     }

@@ -6,7 +6,7 @@ use super::{CgOps, CgPlaces, CgVectors};
 use crate::backend::OpenCl;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::Run;
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::{ScriptState, StepLaunch};
 use crate::error::Result;
 use crate::kernels::{MatrixOptions, kernels};
 use crate::memory::Memory;
@@ -101,14 +101,13 @@ impl OpenCl {
 impl<T: Real> CgOps<T> for OpenCl {
     fn cg_product(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         places: CgPlaces,
         a: &Stored<T>,
         (m, p): (Option<&Memory<T>>, &Memory<T>),
         q: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let diagonal = usize::from(m.is_some());
         let key = run.key("cg_product", 1, diagonal as u32).reading(a, a);
@@ -138,15 +137,8 @@ impl<T: Real> CgOps<T> for OpenCl {
         cg_product::cg_product::launch(&plan.kernel, plan.groups, args)
     }
 
-    fn cg_update(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        places: CgPlaces,
-        n: usize,
-        vectors: CgVectors<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cg_update(&self, step: StepLaunch<'_>, places: CgPlaces, n: usize, vectors: CgVectors<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, chunks) = (&self.context, Chunks::of(n));
         let CgVectors { m, x, r, p, q } = vectors;
         let diagonal = usize::from(m.is_some());
@@ -180,14 +172,13 @@ impl<T: Real> CgOps<T> for OpenCl {
 
     fn cg_resident(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         places: CgPlaces,
         a: &Stored<T>,
         (iterations, asked): (Range<usize>, usize),
         vectors: CgVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, chunks) = (&self.context, Chunks::of(a.rows));
         let CgVectors { m, x, r, p, q } = vectors;
         let diagonal = usize::from(m.is_some());

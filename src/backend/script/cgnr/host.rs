@@ -6,7 +6,7 @@ use crate::backend::Host;
 use crate::backend::linear::product::MOST_COLUMNS;
 use crate::backend::run::Run;
 use crate::backend::script::host::{HostScript, recur, running};
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::{StepCall, StepLaunch};
 use crate::backend::sums::{column_dot, scattered_sum, summing};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -86,7 +86,7 @@ struct Step<'v, T> {
     phi: &'v mut [T],
 }
 
-fn step<T: Real, A: Accumulator<T>>(
+fn step_pixels<T: Real, A: Accumulator<T>>(
     call: StepCall,
     shape: CgnrShape,
     starts: bool,
@@ -181,14 +181,8 @@ fn correct<T: Real, A: Accumulator<T>>(
 }
 
 impl<T: Real> CgnrOps<T> for Host {
-    fn cgnr_direction(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cgnr_direction(&self, step: StepLaunch<'_>, shape: CgnrShape, pixels: Pixels<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let Pixels { x: [x, _], s: [s, _], d: [d, d_new], phi } = pixels;
         let (s, d, x, phi) = (s.host()?, d.host()?, x.host()?, phi.host()?);
         let numbers = Direction { s, d, x, phi, d_new: d_new.host_mut()? };
@@ -197,20 +191,13 @@ impl<T: Real> CgnrOps<T> for Host {
         Ok(())
     }
 
-    fn cgnr_step(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        starts: bool,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cgnr_step(&self, step: StepLaunch<'_>, shape: CgnrShape, starts: bool, pixels: Pixels<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let Pixels { x: [x, x_new], s: [s, s_new], d: [d, _], phi } = pixels;
         let (x, d, s) = (x.host()?, d.host()?, s.host()?);
         let (x_new, s_new, phi) = (x_new.host_mut()?, s_new.host_mut()?, phi.host_mut()?);
         let state = &mut state.host()?;
-        summing!(run, T, step(call, shape, starts, Step { x, d, s, x_new, s_new, phi }, state));
+        summing!(run, T, step_pixels(call, shape, starts, Step { x, d, s, x_new, s_new, phi }, state));
         Ok(())
     }
 

@@ -9,7 +9,7 @@ pub(in crate::backend) use opencl::FILES;
 use std::ops::Range;
 
 use super::cg::not_resident;
-use super::state::{ScriptState, StepCall};
+use super::state::StepLaunch;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::{PlanKey, Run};
 use crate::error::Result;
@@ -87,25 +87,10 @@ impl CorrectionTerm {
 /// Launches of CGNR. `d` of a direction part is read from `pixels.d[0]` and written to `pixels.d[1]`; of a step part `x` and `s` likewise.
 pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// The stopping test and `beta`, the program of the call; `d' = s + beta d` with `d'.F(x, d')`. Reads `pixels.s[0]` and `pixels.x[0]`.
-    fn cgnr_direction(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn cgnr_direction(&self, step: StepLaunch<'_>, shape: CgnrShape, pixels: Pixels<'_, T>) -> Result<()>;
     /// `x' = x + alpha d`, and `s' - F(x', x')` in the place of `s' = A'r`, with the sums of `s'.s'`, `s'.s` and `s'.d`. Reads `pixels.d[0]`. A
     /// start has `x' = x` and writes no `x`. Runs no program.
-    fn cgnr_step(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        starts: bool,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn cgnr_step(&self, step: StepLaunch<'_>, shape: CgnrShape, starts: bool, pixels: Pixels<'_, T>) -> Result<()>;
 
     /// `out = F(x, v)`, or with `v` none the gradient `F(x, x)`, which takes the bounds from pixels that violate them.
     fn cgnr_correction(
@@ -125,15 +110,7 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     ///
     /// # Errors
     /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_fuses`] says no.
-    fn cgnr_forward(
-        &self,
-        _: Run<'_>,
-        _call: StepCall,
-        _: CgnrShape,
-        _: &Stored<T>,
-        _: CgnrVectors<'_, T>,
-        _: &mut ScriptState,
-    ) -> Result<()> {
+    fn cgnr_forward(&self, _: StepLaunch<'_>, _: CgnrShape, _: &Stored<T>, _: CgnrVectors<'_, T>) -> Result<()> {
         Err(not_resident())
     }
     /// `alpha`; `r' = r - alpha q` with `r'.r'`, `s' = A'r'`, then [`CgnrOps::cgnr_step`], in one launch; `at` is A transposed. A start has
@@ -143,13 +120,11 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_fuses`] says no.
     fn cgnr_backward(
         &self,
-        _: Run<'_>,
-        _call: StepCall,
+        _: StepLaunch<'_>,
         _: CgnrShape,
         _starts: bool,
         _at: &Stored<T>,
         _: CgnrVectors<'_, T>,
-        _: &mut ScriptState,
     ) -> Result<()> {
         Err(not_resident())
     }
@@ -165,13 +140,11 @@ pub(crate) trait CgnrOps<T: Real>: Send + Sync {
     /// [`Error::Conflict`](crate::Error::Conflict) where [`CgnrOps::cgnr_stays_resident`] says no.
     fn cgnr_resident(
         &self,
-        _: Run<'_>,
-        _call: StepCall,
+        _: StepLaunch<'_>,
         _: CgnrShape,
         _matrices: [&Stored<T>; 2],
         _iterations: (Range<usize>, usize),
         _: CgnrVectors<'_, T>,
-        _: &mut ScriptState,
     ) -> Result<()> {
         Err(not_resident())
     }

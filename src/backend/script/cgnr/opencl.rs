@@ -10,7 +10,7 @@ use super::{CgnrOps, CgnrShape, CgnrVectors, CorrectionTerm, Edges, Pixels};
 use crate::backend::OpenCl;
 use crate::backend::linear::product::Stored;
 use crate::backend::run::Run;
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::{ScriptState, StepLaunch};
 use crate::error::Result;
 use crate::kernels::{Common, MatrixOptions, OtherMatrix, kernels};
 use crate::memory::Memory;
@@ -238,14 +238,8 @@ impl OpenCl {
 }
 
 impl<T: Real> CgnrOps<T> for OpenCl {
-    fn cgnr_direction(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cgnr_direction(&self, step: StepLaunch<'_>, shape: CgnrShape, pixels: Pixels<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, columns, Edges { edges, .. }) = (&self.context, call.columns, shape.image);
         let plan = state.plans.get(run.key("cgnr_forward_pixels", columns, edges), || {
             let (common, options, found) = self.pixel_options::<T>(run, Family::CgnrForward, shape, columns);
@@ -271,15 +265,8 @@ impl<T: Real> CgnrOps<T> for OpenCl {
         cgnr_pixels::cgnr_forward_pixels::launch(&plan.kernel, plan.groups, args)
     }
 
-    fn cgnr_step(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        shape: CgnrShape,
-        starts: bool,
-        pixels: Pixels<'_, T>,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn cgnr_step(&self, step: StepLaunch<'_>, shape: CgnrShape, starts: bool, pixels: Pixels<'_, T>) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, columns, Edges { edges, .. }) = (&self.context, call.columns, shape.image);
         let plan = state.plans.get(run.key("cgnr_backward_pixels", columns, edges), || {
             let (common, options, found) = self.pixel_options::<T>(run, Family::CgnrBackward, shape, columns);
@@ -313,13 +300,12 @@ impl<T: Real> CgnrOps<T> for OpenCl {
 
     fn cgnr_forward(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         a: &Stored<T>,
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, columns, Edges { edges, .. }) = (&self.context, call.columns, shape.image);
         let plan = state.plans.get(run.key("cgnr_forward", columns, edges).reading(a, a), || {
             let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
@@ -354,14 +340,13 @@ impl<T: Real> CgnrOps<T> for OpenCl {
 
     fn cgnr_backward(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         starts: bool,
         at: &Stored<T>,
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, columns, Edges { edges, .. }) = (&self.context, call.columns, shape.image);
         let (rows, cols) = (Chunks::of(at.cols), Chunks::of(at.rows));
         let plan = state.plans.get(run.key("cgnr_backward", columns, edges).reading(at, at), || {
@@ -414,14 +399,13 @@ impl<T: Real> CgnrOps<T> for OpenCl {
 
     fn cgnr_resident(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         shape: CgnrShape,
         [a, at]: [&Stored<T>; 2],
         (iterations, asked): (Range<usize>, usize),
         vectors: CgnrVectors<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (on, columns, Edges { edges, .. }) = (&self.context, call.columns, shape.image);
         let (rows, cols) = (Chunks::of(a.rows), Chunks::of(a.cols));
         let Residents { groups, rows_each, cols_each } = Residents::of(rows, cols, run.tuning.resident_groups);

@@ -5,8 +5,7 @@ use std::ops::Range;
 use super::super::host::running;
 use super::LimitOps;
 use crate::backend::Host;
-use crate::backend::run::Run;
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::StepLaunch;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Arithmetic, Real, Sum};
@@ -22,15 +21,8 @@ fn larger<T: Real>(a: T, b: T) -> T {
 }
 
 impl<T: Real> LimitOps<T> for Host {
-    fn step_limit(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        n: usize,
-        [above, d]: [&Memory<T>; 2],
-        place: usize,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn step_limit(&self, step: StepLaunch<'_>, n: usize, [above, d]: [&Memory<T>; 2], place: usize) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let (above, d) = (above.host()?, d.host()?);
         let (status, sums) = (state.status.host()?, state.sums.host_mut()?);
         let (count, columns) = (Chunks::of(n).count, call.columns);

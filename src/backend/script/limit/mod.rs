@@ -5,8 +5,7 @@ mod opencl;
 
 pub(super) use opencl::FILE;
 
-use super::state::{ScriptState, StepCall};
-use crate::backend::run::Run;
+use super::state::StepLaunch;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
@@ -15,13 +14,5 @@ use crate::number::Real;
 pub(crate) trait LimitOps<T: Real>: Send + Sync {
     /// The largest `-d / above` of each column over the elements with `d < 0`, for vectors of `n` rows, or -1 if it is infinite. It is what
     /// the chunk sums from `place` on add up to.
-    fn step_limit(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        n: usize,
-        vectors: [&Memory<T>; 2],
-        place: usize,
-        state: &mut ScriptState,
-    ) -> Result<()>;
+    fn step_limit(&self, step: StepLaunch<'_>, n: usize, vectors: [&Memory<T>; 2], place: usize) -> Result<()>;
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use super::LimitOps;
 use crate::backend::OpenCl;
-use crate::backend::run::Run;
 use crate::backend::script::pass::PassWords;
-use crate::backend::script::state::{PassKey, ScriptState, StepCall};
+use crate::backend::script::state::{PassKey, ScriptState, StepLaunch};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::Memory;
@@ -34,16 +33,9 @@ pub(in crate::backend::script) static FILE: &File = &step_limit::FILE;
 type Prepare = fn(&Arc<Context>, Common, &step_limit::Options) -> Result<Prepared>;
 
 impl<T: Real> LimitOps<T> for OpenCl {
-    fn step_limit(
-        &self,
-        run: Run<'_>,
-        call: StepCall,
-        n: usize,
-        [above, d]: [&Memory<T>; 2],
-        place: usize,
-        state: &mut ScriptState,
-    ) -> Result<()> {
+    fn step_limit(&self, step: StepLaunch<'_>, n: usize, [above, d]: [&Memory<T>; 2], place: usize) -> Result<()> {
         use step_limit::{Options, Shape, limit_fold, limit_groups};
+        let StepLaunch { run, call, state } = step;
         let (on, chunks, columns) = (&self.context, Chunks::of(n), call.columns);
         let ScriptState { passes, sums, status, .. } = state;
         let plan_of = |name: &'static str, prepare: Prepare| {

@@ -3,8 +3,7 @@
 use super::super::host::running;
 use super::{Dual, Variation, VariationOps};
 use crate::backend::Host;
-use crate::backend::run::Run;
-use crate::backend::script::state::{ScriptState, StepCall};
+use crate::backend::script::state::{StepCall, StepLaunch};
 use crate::backend::sums::{scattered_sum, summing};
 use crate::error::Result;
 use crate::memory::Memory;
@@ -153,13 +152,12 @@ impl<T: Real> VariationOps<T> for Host {
     #[inline]
     fn variation_ascend(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         image: Variation,
         [x, x_old]: [&Memory<T>; 2],
         Dual { p: [px, py], q }: Dual<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let dual = (px.host_mut()?, py.host_mut()?, q.host_mut()?);
         let scalars = (state.registers.host()?, state.status.host()?, state.sums.host_mut()?);
         summing!(run, T, ascend(call, image, [x.host()?, x_old.host()?], dual, scalars));
@@ -169,13 +167,12 @@ impl<T: Real> VariationOps<T> for Host {
     #[inline]
     fn variation_subtract(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         image: Variation,
         Dual { p: [px, py], q }: Dual<'_, T>,
         g: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
+        let StepLaunch { run, call, state } = step;
         let dual = [px.host()?, py.host()?, q.host()?];
         let scalars = (state.registers.host()?, state.status.host()?);
         summing!(run, T, subtract(call, image, dual, g.host_mut()?, scalars));

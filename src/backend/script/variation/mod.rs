@@ -5,8 +5,7 @@ mod opencl;
 
 pub(super) use opencl::FILE;
 
-use super::state::{ScriptState, StepCall};
-use crate::backend::run::Run;
+use super::state::StepLaunch;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::Real;
@@ -38,21 +37,17 @@ pub(crate) trait VariationOps<T: Real>: Send + Sync {
     /// changes. `images` are `x` and `x_old`.
     fn variation_ascend(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         variation: Variation,
         images: [&Memory<T>; 2],
         dual: Dual<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()>;
     /// `g -= D'p + (e.D)'q`.
     fn variation_subtract(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         variation: Variation,
         dual: Dual<'_, T>,
         g: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()>;
 }

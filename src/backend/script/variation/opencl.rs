@@ -6,7 +6,7 @@ use super::{Dual, Variation, VariationOps};
 use crate::backend::OpenCl;
 use crate::backend::run::Run;
 use crate::backend::script::pass::PassWords;
-use crate::backend::script::state::{PassKey, ScriptState, StepCall};
+use crate::backend::script::state::{PassKey, ScriptState, StepCall, StepLaunch};
 use crate::error::Result;
 use crate::kernels::{Common, kernels};
 use crate::memory::{Memory, Plans};
@@ -74,14 +74,13 @@ impl OpenCl {
 impl<T: Real> VariationOps<T> for OpenCl {
     fn variation_ascend(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         image: Variation,
         [x, x_old]: [&Memory<T>; 2],
         Dual { p: [px, py], q }: Dual<'_, T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
         use variation::variation_ascend::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let ScriptState { passes, sums, registers, status, .. } = state;
         let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_ascend", prepare), passes)?;
@@ -103,14 +102,13 @@ impl<T: Real> VariationOps<T> for OpenCl {
 
     fn variation_subtract(
         &self,
-        run: Run<'_>,
-        call: StepCall,
+        step: StepLaunch<'_>,
         image: Variation,
         Dual { p: [px, py], q }: Dual<'_, T>,
         g: &mut Memory<T>,
-        state: &mut ScriptState,
     ) -> Result<()> {
         use variation::variation_subtract::{Args, launch, prepare};
+        let StepLaunch { run, call, state } = step;
         let on = &self.context;
         let ScriptState { passes, registers, status, .. } = state;
         let (plan, shape) = self.over_image::<T>(run, call, image, ("variation_subtract", prepare), passes)?;

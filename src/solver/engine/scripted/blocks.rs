@@ -1,7 +1,7 @@
 //! Launches of single kinds: products, in one or several, and calls over a basis or an image.
 
 use super::{Engine, Written};
-use crate::backend::script::{Addition, Basis, Blend, Dual, StepCall, Then};
+use crate::backend::script::{Addition, Basis, Blend, Dual, StepCall, StepLaunch, Then};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
@@ -25,11 +25,10 @@ impl<T: Real> Engine<T> {
         let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
         let [px, py, q, first, second] = held.map(Vector::memory_mut);
         let dual = Dual { p: [px, py], q };
+        let step = StepLaunch { run, call: step, state };
         match call {
-            OverImage::Ascend { .. } => {
-                operations.variation_ascend(run, step, variation, [&*first, &*second], dual, state)
-            }
-            OverImage::Subtract { .. } => operations.variation_subtract(run, step, variation, dual, first, state),
+            OverImage::Ascend { .. } => operations.variation_ascend(step, variation, [&*first, &*second], dual),
+            OverImage::Subtract { .. } => operations.variation_subtract(step, variation, dual, first),
         }
     }
 
@@ -65,7 +64,8 @@ impl<T: Real> Engine<T> {
         let (stored, x) = products.apply_factors(vector(x))?;
         let read = [x, vector(w), vector(z)].map(Vector::memory);
         let operations = inputs.device.backend().script::<T>();
-        operations.step_product(inputs.run, step, &stored.read(), blend, read, y.memory_mut(), state)
+        let step = StepLaunch { run: inputs.run, call: step, state };
+        operations.step_product(step, &stored.read(), blend, read, y.memory_mut())
     }
 
     /// A product whose program and sums are launches of their own.
@@ -74,7 +74,7 @@ impl<T: Real> Engine<T> {
         let (run, operations) = (inputs.run, inputs.device.backend().script::<T>());
         if apart.has_program {
             let step = self.step_call(call.block, true);
-            operations.step_scalars(run, step, &mut self.state)?;
+            operations.step_scalars(StepLaunch { run, call: step, state: &mut self.state })?;
         }
         let step = self.step_call(apart.bare, true);
         let blend = Blend { dots: [false; 2], free: true, ..*blend };
@@ -95,7 +95,8 @@ impl<T: Real> Engine<T> {
         let Self { vectors, state, .. } = self;
         let read = [call.above, call.d].map(|v| vectors[v.index()].memory());
         let operations = inputs.device.backend().limit::<T>();
-        operations.step_limit(inputs.run, step, n, read, call.most.place as usize, state)
+        let step = StepLaunch { run: inputs.run, call: step, state };
+        operations.step_limit(step, n, read, call.most.place as usize)
     }
 
     pub(super) fn over_basis(
@@ -112,17 +113,18 @@ impl<T: Real> Engine<T> {
         };
         let Some(basis) = basis else { return same_length("bases of a space", 1, 0) };
         let most = basis.most();
+        let mut step = StepLaunch { run, call: step, state };
         let mut add = |addition: Addition, v: VectorId, basis: &mut Basis<T>| {
-            operations.basis_add(run, step, addition, vectors[v.index()].memory_mut(), basis, state)
+            operations.basis_add(step.lend(), addition, vectors[v.index()].memory_mut(), basis)
         };
         match call {
             OverBasis::Project { w, count } => {
-                operations.basis_project(run, step, count, vectors[w.index()].memory(), basis, state)?;
-                operations.basis_fold(run, step, count, false, basis, state)
+                operations.basis_project(step.lend(), count, vectors[w.index()].memory(), basis)?;
+                operations.basis_fold(step, count, false, basis)
             }
             OverBasis::Reproject { w, count } => {
                 add(Addition { count, adds: true, fresh: false, then: Then::Project }, w, basis)?;
-                operations.basis_fold(run, step, count, true, basis, state)
+                operations.basis_fold(step, count, true, basis)
             }
             OverBasis::Append { w, count } => {
                 add(Addition { count, adds: true, fresh: false, then: Then::Append }, w, basis)
@@ -137,12 +139,10 @@ impl<T: Real> Engine<T> {
             OverBasis::Keep { v, count } => {
                 add(Addition { count, adds: false, fresh: false, then: Then::Append }, v, basis)
             }
-            OverBasis::Drop { dropped, count } => {
-                operations.basis_drop(run, step, (dropped.0.into(), count), basis, state)
-            }
-            OverBasis::Rotate { step: column } => operations.basis_rotate(run, step, column, true, basis, state),
-            OverBasis::Norm { step: column } => operations.basis_rotate(run, step, column, false, basis, state),
-            OverBasis::Solve { depth } => operations.basis_solve(run, step, depth.0.into(), basis, state),
+            OverBasis::Drop { dropped, count } => operations.basis_drop(step, (dropped.0.into(), count), basis),
+            OverBasis::Rotate { step: column } => operations.basis_rotate(step, column, true, basis),
+            OverBasis::Norm { step: column } => operations.basis_rotate(step, column, false, basis),
+            OverBasis::Solve { depth } => operations.basis_solve(step, depth.0.into(), basis),
             OverBasis::Combine { v, fresh } => {
                 add(Addition { count: most, adds: true, fresh, then: Then::Nothing }, v, basis)
             }

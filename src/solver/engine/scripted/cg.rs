@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::Engine;
-use crate::backend::script::{CgVectors, StepCall};
+use crate::backend::script::{CgVectors, StepCall, StepLaunch};
 use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
@@ -18,12 +18,13 @@ impl<T: Real> Engine<T> {
         let Self { script, products, vectors, state, .. } = self;
         let (cg, a) = parts(script.cg, products)?;
         let [x, r, p, q, m] = cg_vectors(cg, vectors)?;
+        let step = StepLaunch { run, call: step, state };
         if multiplies {
             a.apply(p, q)?;
             let m = cg.m.map(|_| m.memory());
-            operations.cg_product(run, step, cg.places, &a.stored(), (m, p.memory()), q.memory_mut(), state)
+            operations.cg_product(step, cg.places, &a.stored(), (m, p.memory()), q.memory_mut())
         } else {
-            operations.cg_update(run, step, cg.places, r.len(), taken(cg, [x, r, p, q, m]), state)
+            operations.cg_update(step, cg.places, r.len(), taken(cg, [x, r, p, q, m]))
         }
     }
 
@@ -44,7 +45,8 @@ impl<T: Real> Engine<T> {
         let (cg, a) = parts(script.cg, products)?;
         let vectors = taken(cg, cg_vectors(cg, vectors)?);
         let operations = inputs.device.backend().cg::<T>();
-        operations.cg_resident(inputs.run, step, cg.places, &a.stored(), iterations, vectors, state)
+        let step = StepLaunch { run: inputs.run, call: step, state };
+        operations.cg_resident(step, cg.places, &a.stored(), iterations, vectors)
     }
 }
 

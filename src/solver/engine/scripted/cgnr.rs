@@ -4,7 +4,7 @@ use std::mem::take;
 use std::ops::Range;
 
 use super::Engine;
-use crate::backend::script::{CgnrShape, CgnrVectors, Pixels, StepCall};
+use crate::backend::script::{CgnrShape, CgnrVectors, Pixels, StepCall, StepLaunch};
 use crate::error::{Error, Result};
 use crate::memory::Memory;
 use crate::number::Real;
@@ -66,16 +66,17 @@ impl<T: Real> Engine<T> {
         let (shape, parts) = self.cgnr_shape()?;
         let Self { products, vectors, state, .. } = self;
         let vectors = ordered(taken(parts, vectors)?, now, starts);
+        let step = StepLaunch { run, call: step, state };
         match (multiply, starts) {
-            (false, None) => operations.cgnr_direction(run, step, shape, vectors.pixels, state),
-            (false, Some(starts)) => operations.cgnr_step(run, step, shape, starts, vectors.pixels, state),
+            (false, None) => operations.cgnr_direction(step, shape, vectors.pixels),
+            (false, Some(starts)) => operations.cgnr_step(step, shape, starts, vectors.pixels),
             (true, None) => {
                 let [a, _] = matrices(products)?;
-                operations.cgnr_forward(run, step, shape, &a.stored(), vectors, state)
+                operations.cgnr_forward(step, shape, &a.stored(), vectors)
             }
             (true, Some(starts)) => {
                 let [_, at] = matrices(products)?;
-                operations.cgnr_backward(run, step, shape, starts, &at.stored(), vectors, state)
+                operations.cgnr_backward(step, shape, starts, &at.stored(), vectors)
             }
         }
     }
@@ -101,7 +102,8 @@ impl<T: Real> Engine<T> {
         let vectors = ordered(taken(parts, vectors)?, 0, None);
         let [a, at] = matrices(products)?;
         let operations = inputs.device.backend().cgnr::<T>();
-        operations.cgnr_resident(inputs.run, step, shape, [&a.stored(), &at.stored()], iterations, vectors, state)
+        let step = StepLaunch { run: inputs.run, call: step, state };
+        operations.cgnr_resident(step, shape, [&a.stored(), &at.stored()], iterations, vectors)
     }
 
     fn cgnr_shape(&self) -> Result<(CgnrShape, CgnrParts)> {

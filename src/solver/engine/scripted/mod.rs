@@ -10,7 +10,7 @@ use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::backend::script::{Basis, ScriptState, StepCall};
+use crate::backend::script::{Basis, ScriptState, StepCall, StepLaunch};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::operator::LinearOperator;
@@ -226,7 +226,7 @@ impl<T: Real> Engine<T> {
         }
         let step = self.step_call(call.block, call.launch.runs_program());
         match &call.launch {
-            Launch::Scalars => operations.step_scalars(run, step, &mut self.state),
+            Launch::Scalars => operations.step_scalars(StepLaunch { run, call: step, state: &mut self.state }),
             Launch::Product { y, blend, .. } => {
                 Written::new(self, y.index()).engine.product(inputs, step, &call.launch, *blend)
             }
@@ -236,7 +236,7 @@ impl<T: Real> Engine<T> {
                     Error::Shape { what: "different vectors of a pass", expected: vectors.len(), found: 0 }
                 })?;
                 let vectors = held.map(Vector::memory_mut);
-                operations.step_vectors(run, step, n, pass, vectors, &mut self.state)
+                operations.step_vectors(StepLaunch { run, call: step, state: &mut self.state }, n, pass, vectors)
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
             Launch::Image(call) => self.over_image(inputs, step, *call),

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Engine, Resident};
 use crate::backend::linear::product::SharedMatrix;
-use crate::backend::script::{RESIDENT_VECTORS, StepCall};
+use crate::backend::script::{RESIDENT_VECTORS, StepCall, StepLaunch};
 use crate::error::{Result, same_length};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
@@ -51,7 +51,8 @@ impl<T: Real> Engine<T> {
             return same_length("vectors of a resident launch", RESIDENT_VECTORS, found);
         };
         let taken = taken.map(Vector::memory_mut);
-        operations.step_resident(run, step, &residence.listing, (indices, done), matrices, taken, state)
+        let step = StepLaunch { run, call: step, state };
+        operations.step_resident(step, &residence.listing, (indices, done), matrices, taken)
     }
 
     /// Does what resident launches should have done and gave up, if status words that were read say so.
