@@ -1,4 +1,4 @@
-//! FileColumns of numbers.
+//! Columns of numbers.
 
 use super::npy::Array;
 use crate::error::{Error, Result};

@@ -153,7 +153,7 @@ fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
 enum Shape {
     Matrix,
     Vector,
-    /// FileColumns of a length, or rows if only these fit.
+    /// Columns of a length, or rows if only these fit.
     FileColumns(usize),
 }
 

@@ -18,11 +18,17 @@ use super::columns::{FileColumns, unfit};
 use super::npy::Array;
 use super::open::{TRUSTED_ELEMENTS, Watch, open, read_error, short_name};
 use crate::error::{Error, Result};
+use crate::files::write_atomically;
 use crate::number::Real;
 use crate::sparse::{Csr, plausible_rows};
 
 /// Bytes that are read at once.
 const CHUNK: usize = 1 << 16;
+
+/// Numbers that objects begin with.
+const MATRIX: i64 = 1_211_216;
+const VECTOR: i64 = 1_211_214;
+const INDICES: i64 = 1_211_218;
 
 /// Head of an object.
 #[derive(Clone, Copy)]
@@ -113,6 +119,33 @@ fn read_numbers(path: &Path) -> Result<Numbers> {
     }
 }
 
+/// Writes a matrix as `MatView` does, with integers of 32 bits, or of 64 if the entries do not fit. Values become `f64`.
+///
+/// # Errors
+/// [`Error::File`].
+pub(super) fn write_matrix<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+    let wide = a.nnz().max(a.rows()).max(a.cols()) > i32::MAX as usize;
+    write_atomically(path, |out| {
+        let mut integer = |number: usize| {
+            let bytes = (number as u64).to_be_bytes();
+            out.write_all(&bytes[if wide { 0 } else { 4 }..])
+        };
+        for number in [MATRIX as usize, a.rows(), a.cols(), a.nnz()] {
+            integer(number)?;
+        }
+        for rows in a.offsets().windows(2) {
+            integer(rows[1] - rows[0])?;
+        }
+        for column in a.indices() {
+            integer(*column as usize)?;
+        }
+        for value in a.values() {
+            out.write_all(&value.to_f64().to_be_bytes())?;
+        }
+        Ok(())
+    })
+}
+
 /// A file, read object by object.
 struct Objects {
     reader: Box<dyn BufRead + Send>,
@@ -186,7 +219,7 @@ impl Objects {
         class.extend(self.bytes(self.integer - 4)?);
         let rows_limit = u32::MAX as usize;
         Ok(Some(match integer_of(&class) {
-            1_211_216 => {
+            MATRIX => {
                 let shape = self.integers(2, rows_limit, "number of rows or columns")?;
                 let (rows, cols) = (shape[0], shape[1]);
                 let entries = self.numbers(1, self.integer, |bytes| Ok(integer_of(bytes)))?;
@@ -200,8 +233,8 @@ impl Objects {
                     _ => return Err(self.refuse("it ends in a head".into())),
                 }
             }
-            1_211_214 => Head::Vector { length: self.integers(1, usize::MAX >> 4, "length")?[0] },
-            1_211_218 => Head::Indices { length: self.integers(1, usize::MAX >> 4, "length")?[0] },
+            VECTOR => Head::Vector { length: self.integers(1, usize::MAX >> 4, "length")?[0] },
+            INDICES => Head::Indices { length: self.integers(1, usize::MAX >> 4, "length")?[0] },
             other => {
                 return Err(self.refuse(format!(
                     "{other} stands where a matrix or a vector of PETSc begins; complex values are not read"

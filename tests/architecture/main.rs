@@ -122,7 +122,7 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
             &["archive", "kind", "mat5", "npy", "partition"],
             &["columns", "npz", "stack"],
             &["matrix_market", "petsc"],
-            &["readers"],
+            &["matrices", "readers"],
             &["arrays"],
         ],
     ),
