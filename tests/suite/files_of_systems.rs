@@ -120,7 +120,68 @@ fn both_triangles_of_a_symmetric_file_are_refused() {
     assert_eq!(solve(folder.path(), &["a.mtx"]).status.code(), Some(0));
 }
 
-/// FileColumns, or rows if only they fit; with preconditioners that take one at a time too.
+/// Each kind of file from each, the transposed, pictures, and what cannot be.
+#[test]
+fn matrices_and_right_hand_sides_are_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let a = gallery::random::<f64>(40, 70, 300, 8).unwrap();
+    matrix_market::write_matrix(&at("a.mtx"), &a).unwrap();
+    let convert = |args: &[&str]| run("convert", folder.path(), args);
+    for [from, to] in [["a.mtx", "a.npz"], ["a.npz", "a.petsc"], ["a.petsc", "b.mtx"]] {
+        let output = convert(&[from, to]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("40 x 70, 300 entries, up to ") && said.contains(to), "{said}");
+        assert_eq!(io::read_matrix::<f64>(&at(to), &mut |_, _| ()).unwrap(), a, "{from} to {to}");
+    }
+    let found = json(&convert(&["a.npz", "t.npz", "--transpose", "--picture", "t.png", "--json"]));
+    assert_eq!([&found["rows"], &found["cols"], &found["nnz"]], [70, 40, 300]);
+    assert_eq!(found["written"], serde_json::json!(["t.npz", "t.png"]));
+    assert_eq!(io::read_matrix::<f64>(&at("t.npz"), &mut |_, _| ()).unwrap(), a.transpose());
+    let mut picture =
+        png::Decoder::new(std::io::BufReader::new(fs::File::open(at("t.png")).unwrap())).read_info().unwrap();
+    let mut pixels = vec![0; picture.output_buffer_size().unwrap()];
+    picture.next_frame(&mut pixels).unwrap();
+    // Ten pixels along each side of a place: entries, and nothing between.
+    let dark = pixels.iter().filter(|pixel| **pixel < 255).count();
+    assert_eq!((picture.info().width, picture.info().height, dark), (400, 700, 300 * 100));
+    // A name of the gallery, in single precision.
+    assert_eq!(convert(&["poisson2d:9", "p.petsc", "--precision", "fp32"]).status.code(), Some(0));
+    assert_eq!(
+        io::read_matrix::<f32>(&at("p.petsc"), &mut |_, _| ()).unwrap(),
+        gallery::poisson_2d(9, 0.0).unwrap()
+    );
+    // Right-hand sides keep their shape.
+    io::write_array(&at("x.npy"), &[3, 7], &(0..21).map(f64::from).collect::<Vec<_>>()).unwrap();
+    assert_eq!(convert(&["x.npy", "x.txt", "--rhs"]).status.code(), Some(0));
+    assert_eq!(io::read_table(&at("x.txt"), 7).unwrap(), io::read_table(&at("x.npy"), 7).unwrap());
+    for to in ["x.npz", "x.mtx"] {
+        assert_eq!(convert(&["x.npy", to, "--rhs"]).status.code(), Some(0));
+        assert_eq!(
+            io::read_columns::<f64>(&at(to), 7).unwrap(),
+            io::read_columns(&at("x.npy"), 7).unwrap(),
+            "{to}"
+        );
+    }
+    for (args, reason) in [
+        (&["a.mtx", "a.npy"][..], "matrices are written as .mtx, .npz, .petsc or .dat"),
+        (&["x.npy", "x.petsc", "--rhs"], "numbers are written as"),
+        (&["x.npy", "y.mtx"], "this is a NumPy array; expected a matrix"),
+        (&["none.mtx", "y.mtx"], "no such file, nor a name of the gallery"),
+        (&["a.mtx", "a.mtx"], "is an input"),
+        (&["a.mtx", "a.npz", "--no-overwrite"], "exists"),
+        (&["a.mtx", "--picture", "a.jpg"], "pictures are written as .png"),
+    ] {
+        let output = convert(args);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{args:?}: {error}");
+        assert!(error.contains(reason), "{args:?}: {error}");
+    }
+    assert_eq!(io::read_matrix::<f64>(&at("a.mtx"), &mut |_, _| ()).unwrap(), a, "nothing was overwritten");
+}
+
+/// Columns, or rows if only they fit; with preconditioners that take one at a time too.
 #[test]
 fn several_right_hand_sides_are_solved() {
     let folder = tempfile::tempdir().unwrap();
