@@ -10,6 +10,7 @@ use super::linear::pointwise::PointwiseOps;
 use super::linear::product::ProductOps;
 use super::linear::projection::ProjectionOps;
 use super::linear::scatter::ScatterOps;
+use super::linear::selection::SelectionOps;
 use super::linear::split::SplitOps;
 use super::linear::vector::VectorOps;
 use super::opencl::OpenCl;
@@ -119,6 +120,7 @@ dispatch! {
     product: ProductOps;
     generated: GeneratedOps;
     split: SplitOps;
+    selection: SelectionOps;
     #[cfg(feature = "imaging")]
     rays: RayOps, checked;
     #[cfg(feature = "imaging")]

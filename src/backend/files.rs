@@ -1,6 +1,6 @@
 //! Every file of kernels.
 
-use super::linear::{generated, pointwise, product, projection, scatter, split, vector};
+use super::linear::{generated, pointwise, product, projection, scatter, selection, split, vector};
 #[cfg(any(feature = "tuner", all(test, feature = "fem")))]
 use super::pde::elements;
 #[cfg(all(test, feature = "simulation"))]
@@ -21,6 +21,7 @@ const FILES: &[&[&File]] = &[
     product::FILES,
     generated::FILES,
     split::FILES,
+    selection::FILES,
     scatter::FILES,
     sweep::FILES,
     block_jacobi::FILES,

@@ -139,7 +139,10 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
     ),
     (
         "operator",
-        &[&["linear"], &["algebra", "deflation", "diagonal", "generated", "norms", "split", "stencil", "subsets"]],
+        &[
+            &["linear"],
+            &["algebra", "deflation", "diagonal", "generated", "norms", "selection", "split", "stencil", "subsets"],
+        ],
     ),
     (
         "precond",

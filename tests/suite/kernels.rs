@@ -2,8 +2,10 @@
 
 use crate::common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use crate::common::{self, bits, each_case, noise, overlapping, reference};
-use residuum::operator::{Generated, LinearOperator, SharedOperator, SplitRows, adjoint_error};
-use residuum::sparse::gallery;
+use residuum::operator::{
+    Generated, LinearOperator, LinearOperatorExt, Selection, SharedOperator, SplitRows, adjoint_error,
+};
+use residuum::sparse::{Ordering, Permutation, gallery};
 use residuum::tuning::{AccessPattern, Case, Family, Settings, SizeClass};
 use residuum::{
     BackendKind, Columns, Combine, Csr, Device, Error, Format, Matrix, Method, Packing, Precision, Real, Reduction,
@@ -197,6 +199,73 @@ fn products_f32() {
 #[test]
 fn products_f64() {
     each_case::<f64>(products::<f64>);
+}
+
+/// Selected elements and their way back, of one or several columns: those of the host, and the order that was asked for.
+fn selections<T: Real>(device: &Device) {
+    let cols = 3000;
+    let every =
+        Permutation::of(&gallery::random::<f64>(cols, cols, 9000, 4).unwrap(), Ordering::ReverseCuthillMckee)
+            .unwrap();
+    let some: Vec<u32> = every.order().iter().copied().filter(|index| index % 3 != 1).collect();
+    for indices in [every.order(), &some, &some[..1], &[]] {
+        for columns in 1..=4 {
+            let (x, y) = (noise::<T>(cols * columns, 3), noise::<T>(indices.len() * columns, 5));
+            let compute = |device: &Device| {
+                let selection = Selection::<T>::new(device, indices, cols).unwrap();
+                let [x, y] = [&x, &y].map(|v| Vector::from_slice(device, v).unwrap());
+                let mut to = Vector::filled(device, y.len(), T::from_f64(f64::NAN)).unwrap();
+                let mut back = Vector::filled(device, x.len(), T::from_f64(f64::NAN)).unwrap();
+                selection.apply_columns(columns, &x, &mut to).unwrap();
+                selection.apply_adjoint_columns(columns, &y, &mut back).unwrap();
+                [to.to_vec().unwrap(), back.to_vec().unwrap()]
+            };
+            let [to, back] = compute(device);
+            let mut wanted = vec![T::default(); cols * columns];
+            for (k, index) in indices.iter().enumerate() {
+                for c in 0..columns {
+                    let at = *index as usize * columns + c;
+                    assert_eq!(to[k * columns + c].to_f64().to_bits(), x[at].to_f64().to_bits());
+                    wanted[at] = y[k * columns + c];
+                }
+            }
+            assert_eq!(bits(&back), bits(&wanted), "{} {}", device.info().name, device.tuning());
+        }
+    }
+    for (indices, reason) in [(&[0, 9][..], "9 (at 1) is not below 9"), (&[4, 1, 4], "4 (at 2) stands at 0 too")] {
+        assert!(Selection::<T>::new(device, indices, 9).unwrap_err().to_string().contains(reason));
+    }
+}
+
+#[test]
+fn selections_f32() {
+    each_case::<f32>(selections::<f32>);
+}
+
+#[test]
+fn selections_f64() {
+    each_case::<f64>(selections::<f64>);
+}
+
+/// A matrix in another order, stored so or between permutations.
+#[test]
+fn matrices_between_permutations_are_in_another_order() {
+    let a = gallery::random::<f64>(120, 120, 900, 6).unwrap();
+    let order = Permutation::of(&a, Ordering::MinimumDegree).unwrap();
+    for device in Device::select_all("").unwrap().into_iter().filter(|device| device.info().fp64) {
+        let stored = Matrix::new(&device, &a.permuted(&order, &order).unwrap(), Format::CsrScalar).unwrap();
+        let permutation = Selection::permutation(&device, &order).unwrap();
+        let plain = Matrix::new(&device, &a, Format::CsrScalar).unwrap();
+        let between = permutation.clone().times(plain).unwrap().times(permutation.adjoint().unwrap()).unwrap();
+        let x = Vector::from_slice(&device, &noise::<f64>(120, 3)).unwrap();
+        let [mut found, mut wanted] = [0; 2].map(|_| Vector::zeros(&device, 120).unwrap());
+        between.apply(&x, &mut found).unwrap();
+        stored.apply(&x, &mut wanted).unwrap();
+        // Entries of a row are added in the order of their columns: sums differ in their last digits.
+        for (found, wanted) in found.to_vec().unwrap().iter().zip(wanted.to_vec().unwrap()) {
+            assert!((found - wanted).abs() <= 1e-14, "{found} {wanted}");
+        }
+    }
 }
 
 /// `A x op y` in one launch: the bits of the host, and those of a product that is combined afterwards, but for its rounding.

@@ -5,5 +5,6 @@ pub(crate) mod pointwise;
 pub(crate) mod product;
 pub(crate) mod projection;
 pub(crate) mod scatter;
+pub(crate) mod selection;
 pub(crate) mod split;
 pub(crate) mod vector;
