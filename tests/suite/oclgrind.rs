@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use crate::common::{self, bits, noise};
 use residuum::fem::{Mesh, Space};
 use residuum::imaging::{Beam, Fbp, Filter, Grid, Scanner};
-use residuum::operator::{Boundary, Diagonal, Generated, LinearOperator, SharedOperator, SplitRows, Stencil};
+use residuum::operator::{
+    Boundary, Diagonal, Generated, LinearOperator, Selection, SharedOperator, SplitRows, Stencil,
+};
 use residuum::precond::{Ainv, AinvOptions, Bainv, BainvOptions, Preconditioner, RowOrdering, SweepOptions};
 use residuum::simulation::{Flow, FlowSetup, Interpolation, Obstacles, Trace};
 use residuum::sparse::{Partition, gallery};
@@ -134,6 +136,12 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         x.reduce_products(Reduction::AbsoluteSum, &y).unwrap(),
         x.reduce_products(Reduction::Maximum, &y).unwrap(),
     ]));
+    let selection = Selection::<T>::new(device, &[5, 0, 76, 31], n).unwrap();
+    let mut back = Vector::filled(device, n, T::from_f64(f64::NAN)).unwrap();
+    let mut some = Vector::filled(device, 4, T::from_f64(f64::NAN)).unwrap();
+    selection.apply(&x, &mut some).unwrap();
+    selection.apply_adjoint(&some, &mut back).unwrap();
+    found.extend([bits(&some.to_vec().unwrap()), bits(&back.to_vec().unwrap())]);
     let poisson = gallery::poisson_2d::<T>(7, 0.1).unwrap();
     let wide = gallery::random::<T>(40, 30, 40 * 10, 3).unwrap();
     // Rows of every class of lanes.
@@ -150,8 +158,10 @@ fn battery<T: Real>(device: &Device, denormals: bool) -> Vec<Vec<u64>> {
         matrix.multiply(&wide, &mut y).unwrap();
         if [Format::Csr, Format::CsrAdaptive, Format::Dia].contains(&format) {
             let mut combined = Vector::filled(device, 40, T::from_f64(f64::NAN)).unwrap();
-            matrix.multiply_with(&wide, Combine::Minus, &y, &mut combined).unwrap();
-            found.push(bits(&combined.to_vec().unwrap()));
+            for op in [Combine::Minus, Combine::From] {
+                matrix.multiply_with(&wide, op, &y, &mut combined).unwrap();
+                found.push(bits(&combined.to_vec().unwrap()));
+            }
         }
         matrix.multiply_transposed(&Vector::from_slice(device, &noise::<T>(40, 7)).unwrap(), &mut w).unwrap();
         found.extend([bits(&y.to_vec().unwrap()), bits(&w.to_vec().unwrap())]);
