@@ -1,7 +1,7 @@
-//! Self-test of a device: its answers beside the host's, bit for bit, and the speed of copies and answers.
+//! Self-test of a device: its answers are compared with the host's bit by bit. Speed of copies, launches and reads.
 //!
-//! The host back end needs no driver and no kernels, and every result is defined to the last bit (docs/numerics.md):
-//! one wrong bit is a fault of the device, of its driver, or of a kernel that was changed.
+//! The host back end needs no driver and no kernels. Every result is defined to the last bit (docs/numerics.md). If
+//! one bit differs, the device, its driver or a changed kernel is at fault.
 
 use crate::backend::kernels_checksum;
 use crate::device::Device;

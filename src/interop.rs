@@ -1,21 +1,20 @@
-//! Working inside a program that has OpenCL objects of its own: its queue becomes a [`Device`](crate::Device), its
-//! buffers become vectors without a copy, and ours are handed out to its kernels.
+//! Work inside a program that has OpenCL objects of its own. Its queue becomes a [`Device`](crate::Device). Its
+//! buffers become vectors without a copy. Buffers of this library are handed to its kernels.
 //!
-//! Two programs' worth of commands on one queue run in the order in which they were queued, so a kernel of the program
-//! that fills `b`, a solve, and a kernel that reads `x` need no waiting in between. Objects are counted by OpenCL: each side
-//! may drop its handle first. What is shared is the memory, so these rules hold:
+//! Commands of the program and of this library run on one queue, in the order in which they were queued. A kernel
+//! of the program can fill `b`, then a solve runs, then a kernel reads `x`; nothing waits in between. OpenCL counts
+//! references, so either side may drop its handle first. Both sides share the memory, so these rules hold:
 //!
 //! - The queue keeps order; one that does not is refused. Commands of the program on *other* queues have to be waited for, as
 //!   between any two queues.
 //! - Take a queue over once and clone the [`Device`](crate::Device): two takeovers are two devices, whose vectors do not mix.
-//! - A buffer is taken over whole, with `CL_MEM_READ_WRITE`, by one vector at a time: a second takeover is refused while the first
-//!   vector lives, that of a buffer which was handed out too, and that of a part of a buffer.
-//! - What the program writes while it has nothing to do with a solve is its own affair; what it writes while a solve is
-//!   queued changes the solve.
+//! - A buffer is taken over whole, by one vector at a time; it needs `CL_MEM_READ_WRITE`. Refused are a second
+//! takeover while the first vector lives, a buffer that this library handed out, and a part of a buffer.
+//! - If no solve uses a buffer, the program may write to it. If a solve is queued, such writes change its result.
 //!
-//! [`opencl3`] takes that crate's wrappers (`CommandQueue::new` and `Buffer::new` make one of any raw
-//! handle); `ocl`, with the feature `ocl-interop`, those of the crate `ocl`. That feature links the OpenCL loader, as the
-//! crate `ocl` does; without it nothing is linked.
+//! Module [`opencl3`] takes wrappers of the crate `opencl3`; `CommandQueue::new` and `Buffer::new` make one of any
+//! raw handle. Module `ocl` takes those of the crate `ocl`; it needs the feature `ocl-interop`, which links the
+//! OpenCL loader, as that crate does.
 
 /// Objects of the crate `opencl3`.
 ///

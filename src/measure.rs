@@ -8,7 +8,7 @@ use crate::device_info::DeviceKind;
 use crate::error::Result;
 use crate::vector::Vector;
 
-/// Time of one launch (or one call) among many queued behind each other.
+/// Time of one launch, or one call, of many that are queued one after another: that of the fastest batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timing {

@@ -1,4 +1,4 @@
-//! Vectors in device memory: the building blocks of krueger-westermann-2003, section 3.
+//! Vectors in device memory. Their operations are those of krueger-westermann-2003, section 3.
 
 pub use crate::backend::linear::vector::Reduction;
 use crate::backend::linear::vector::{Column, Terms};

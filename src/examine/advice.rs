@@ -1,4 +1,5 @@
-//! Looking at a matrix before it is solved with: what it is, which method suits it and why, what cannot work.
+//! Examination of a matrix before a solve: its properties, a method that suits it with the reason, and what cannot
+//! work.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 

@@ -1,13 +1,15 @@
 //! Preconditioners one after another, until a solve succeeds.
 //!
-//! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. A solve that fails goes on
-//! from its best answer with the next one; so does a slow one, whose residual has hardly moved in the time that it takes to make the
-//! next one: the two together then cost little more than the better one alone. One that falls and then crawls shows itself late: it leaves
-//! half of the iterations to those that follow. Where all fail, `resort.rs` goes on.
+//! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. If
+//! a solve fails, the next preconditioner goes on from its best answer. A slow solve is left for the next one as
+//! well: its residual has hardly fallen in the time that it takes to make the next preconditioner. Both together
+//! then cost little more than the better one alone. A residual that falls first and stalls later is found late;
+//! such a solve leaves half of the iterations to the preconditioners after it. If all fail, `resort.rs` goes on.
 //!
-//! Iterations count that time: they are the same in every run. CPUs make adaptive FSAI in the time of 200 to 400 of them, GPUs (by the CPU
-//! beside them) in that of 700 to 5000, the more the larger the matrix. Nothing but a time limit depends on clocks: on one kind of device
-//! the same system gives the same bits.
+//! The time to make a preconditioner is counted in iterations, whose number is the same in every run. A CPU makes
+//! adaptive FSAI in the time of 200 to 400 iterations. A GPU leaves that to the CPU beside it, which takes the time
+//! of 700 to 5000 iterations on the GPU; larger matrices take more. Only time limits depend on clocks: on one kind
+//! of device the same system gives the same bits.
 
 use std::collections::VecDeque;
 use std::fmt::{Display, Formatter, Result as FmtResult};
@@ -200,7 +202,7 @@ impl Display for Attempt {
     }
 }
 
-/// A solve with the preconditioner that did it, or that came nearest.
+/// A solve with the preconditioner that succeeded, or with the one that came nearest if none did.
 ///
 /// ```
 /// use std::ops::ControlFlow;

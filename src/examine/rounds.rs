@@ -1,12 +1,13 @@
-//! Solves of a system whose rows and columns are scaled, told as solves of the system that was given.
+//! Solves of a system with rows and columns scaled. Results are reported for the system that was given.
 //!
 //! ```text
 //!   round:  r = b - A x,   (L A R) y = L r,   x += R y
 //! ```
 //!
-//! `L` and `R` are powers of two ([`Csr::equilibration`]), so that scaling rounds nothing. The residual is computed by the host, in `f64`, of
-//! the system that was given; only that ends the rounds with success. Damping is one of the unknowns that were given: `min |A x - b|² + d² |x|²` is solved as
-//! `min |[A; d I] x - [b; 0]|²`, whose columns are scaled.
+//! `L` and `R` are powers of two ([`Csr::equilibration`]), so scaling rounds nothing. The host computes the
+//! residual of the given system in `f64`; only if it is small enough, the rounds end with success. Damping weighs
+//! the unknowns of the given system: `min |A x - b|² + d² |x|²` is solved as `min |[A; d I] x - [b; 0]|²`, and the
+//! columns of `[A; d I]` are scaled.
 //!
 //! Source: R. D. Skeel, "Iterative refinement implies numerical stability for Gaussian elimination", Math. Comp. 35, 1980 (rounds make the
 //! backward error of each row small); N. J. Higham, "Accuracy and stability of numerical algorithms", 2nd ed. 2002, 7.3 (scaling), 12.
@@ -28,8 +29,8 @@ use crate::vector::Vector;
 /// A round that makes neither the residual nor the backward error half as large gains nothing.
 const LEAST_GAIN: f64 = 0.5;
 
-/// A system on the host for [`solve_scaled_with_fallbacks`]: the matrix, the right-hand side, the format for the device, and a partition of the rows for
-/// `bainv`, if one is known.
+/// Input of [`solve_scaled_with_fallbacks`] on the host: matrix, right-hand side, format for the device, and a
+/// partition of the rows if one is known, which the preconditioner `bainv` uses.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSystem<'s, T: Real> {
     /// The matrix.

@@ -1,4 +1,4 @@
-//! Checks of an answer by the host, row by row: norms tell of the largest rows alone.
+//! Checks of an answer by the host, row by row. Norms alone tell of the largest rows.
 
 use crate::magnitude;
 use crate::number::Real;

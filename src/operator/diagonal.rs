@@ -9,8 +9,8 @@ use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
-/// `diag(d)`: multiplies element by element. One that was made from a matrix takes other values ([`LinearOperator::update_values`]), and holds a
-/// second vector from then on.
+/// `diag(d)`: multiplies element by element. If it was made from a matrix, [`LinearOperator::update_values`] takes
+/// the diagonal of new values; from the first update on it holds a second vector.
 ///
 /// ```
 /// use residuum::operator::Diagonal;

@@ -10,8 +10,8 @@ use crate::pointwise::fits_one_line;
 use crate::sparse::gallery::Random;
 use crate::vector::Vector;
 
-/// A matrix that is never stored: entry `k` of row `i` is made by statements of OpenCL C on devices, and by a function of Rust, their twin, on the
-/// host back end.
+/// A matrix that is never stored. On devices, statements of OpenCL C compute entry `k` of row `i`; `k` counts the
+/// entries of the row. On the host back end a function of Rust does the same.
 ///
 /// The statements read `i` and `k` and set `column` (all `uint`) and `value` (`real_t`, which is `float` or `double`). Columns ascend within a row. A
 /// column of `cols` or more ends the row, and a `value` of NaN is left out. Entries add in the order of `k`, in the wide sum, so that products have the bits

@@ -178,7 +178,8 @@ pub enum Structure<'a, T: Real> {
     Opaque,
 }
 
-/// Operators that have the rows of another in turn, `run` rows at a time: see [`Subsets`](super::Subsets).
+/// Subsets of the rows of an operator. Blocks of `run` rows are dealt out to them in turn: see
+/// [`Subsets`](super::Subsets).
 #[derive(Clone, Copy)]
 pub struct RowSubsets<'a, T: Real> {
     /// There is one at least.

@@ -1,4 +1,4 @@
-//! Norms of operators, and the distance of an operator and its adjoint from being such.
+//! Norms of operators. Distance of a claimed adjoint from the true one.
 
 use super::linear::LinearOperator;
 use crate::device::Device;

@@ -1,4 +1,4 @@
-//! Matrices by rows whose products are divided by entries.
+//! Compressed rows whose product is shared out by entries, and not by rows.
 
 use super::linear::{LinearOperator, SharedOperator, check_shape, into_shared, no_adjoint};
 use crate::backend::linear::split::SplitMatrix;
@@ -8,9 +8,9 @@ use crate::number::{Real, per_number};
 use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
-/// Compressed rows whose product gives every group of a device the same number of entries, 1024, however they are spread over the rows. It is made
-/// for matrices with a few rows that are far longer than the others. [`Format::CsrAdaptive`](crate::Format::CsrAdaptive) gives a whole group to each long
-/// row instead.
+/// Compressed rows. In a product each work-group takes 1024 entries, whatever rows they belong to. It is made for
+/// matrices with a few rows that are far longer than the others.
+/// [`Format::CsrAdaptive`](crate::Format::CsrAdaptive) gives a whole group to each long row instead.
 ///
 /// The entries are numbered from the first of the matrix; 1024 of them are a part, and 32 of these a piece. The sum of a row is made of three kinds of
 /// sums, each in ascending order: of the row's entries in one piece, of these over the pieces of one part, and of those over the parts. So every

@@ -11,8 +11,8 @@ use crate::runs::Runs;
 use crate::sparse::{AsCsr, Csr};
 use crate::vector::Vector;
 
-/// An operator whose rows belong to subsets in turn: rows `0 .. run` are the first of subset 0, the next `run` rows the first of subset
-/// 1, and so on; after the last subset comes subset 0 again. Each subset is an operator of its own.
+/// An operator whose rows are dealt out to subsets in blocks of `run` rows: the first block to subset 0, the next
+/// to subset 1, and so on; after the last subset comes subset 0 again. Each subset is an operator of its own.
 ///
 /// If `run` is the rays of an angle of a scan, subset `k` of `s` has the angles `k`, `k + s`, `k + 2 s`, ...; see
 /// [`System::of_subsets`](crate::imaging::System::of_subsets). [`Method::Sart`](crate::Method::Sart) takes a step after each subset. To

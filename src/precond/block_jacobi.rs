@@ -4,8 +4,8 @@
 //!   M = diag(A_11, A_22, ...)^-1,   A_kk: rows and columns k b .. (k + 1) b
 //! ```
 //!
-//! With blocks of 1 this is Jacobi's preconditioner. Unknowns that belong together, such as those of one grid point, should be
-//! neighbours; or the parts of a partition are the blocks.
+//! `b` is the size of a block; the last one may be smaller. With blocks of 1 this is Jacobi's preconditioner. Number unknowns
+//! that belong together, such as those of one grid point, one after another. If a partition is given, its parts are the blocks.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.1 (block relaxation).
 
@@ -107,8 +107,8 @@ impl PreconditionerKind for BlockJacobiOptions {
     }
 }
 
-/// The inverses of dense blocks along the diagonal of a matrix, as an operator; the same bits everywhere. They are computed on
-/// the host in `f64` by elimination with partial pivoting. It takes other values ([`LinearOperator::update_values`]).
+/// The inverses of dense blocks along the diagonal of a matrix, as an operator. Every device gives the same bits. They are computed on
+/// the host in `f64` by elimination with partial pivoting. [`LinearOperator::update_values`] computes it again from new values of the matrix.
 ///
 /// # Cost
 /// Held: `block n` numbers; over a partition the square of its size for each part, with columns of 4 bytes, as a stored matrix. One launch; it

@@ -9,9 +9,10 @@
 //!       (step_0 = 1 / theta)
 //! ```
 //!
-//! `b` is Gershgorin's bound for `D^-1/2 A D^-1/2`, which holds whatever the matrix: nothing is estimated. So `M` is symmetric positive
-//! definite if `A` is. The fourth kind needs no more; the first kind, with `a = b / ratio`, is better on `[a, b]` and worse below.
-//! No dot product, no order of rows: products with the matrix alone.
+//! `b` is Gershgorin's bound for `D^-1/2 A D^-1/2`, whose eigenvalues are those of `D^-1 A`. It is never below the largest of them,
+//! so `M` is symmetric positive definite if `A` is. The fourth kind needs `b` alone. The first kind needs `a = b / ratio` as well: it
+//! reduces errors of eigenvalues in `[a, b]` more than the fourth kind does, and those of smaller eigenvalues less. A product with `M`
+//! computes no dot product, and needs no order of rows.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 12.3.2 (first kind); J. Lottes, "Optimal polynomial
 //! smoothers for multigrid V-cycles", Numer. Linear Algebra Appl. 30 (2023), algorithm 1 (fourth kind).
@@ -68,8 +69,9 @@ impl PolynomialOptions {
     }
 }
 
-/// A Chebyshev polynomial in `D^-1 A` times `D^-1`, for a symmetric positive definite `A` with the diagonal `D`, as an operator; the same bits
-/// everywhere. It takes other values ([`LinearOperator::update_values`]), and gives them to its matrix, shared or not.
+/// A Chebyshev polynomial in `D^-1 A` times `D^-1`, for a symmetric positive definite `A` with the diagonal `D`, as
+/// an operator. Every device gives the same bits. [`LinearOperator::update_values`] writes the new values to its
+/// matrix too, which other owners of that matrix see.
 ///
 /// # Cost
 /// Held: the matrix, unless it is shared, `D^-1` and two vectors. A product takes `degree` products with the matrix, which read 3 vectors

@@ -1,6 +1,6 @@
-//! Gauss-Seidel, SOR and SSOR: sweeps over the rows, those that do not need each other at the same time.
+//! Gauss-Seidel, SOR and SSOR: sweeps over the rows. Rows that do not depend on each other are computed at the same time.
 //!
-//! With `A = D + L + U`, diagonal and what lies before and behind it in the ordering,
+//! With `A = D + L + U`: the diagonal, the entries before it and the entries behind it in the order of the rows,
 //!
 //! ```text
 //!   SOR    M = (D / omega + L)^-1                                           Gauss-Seidel: omega = 1
@@ -132,7 +132,7 @@ struct TriangularSweep<T: Real> {
     launches: Vec<(Range<usize>, usize)>,
 }
 
-/// Gauss-Seidel, SOR or SSOR as an operator: one or two sweeps over the rows of a matrix, the same bits everywhere.
+/// Gauss-Seidel, SOR or SSOR as an operator: one or two sweeps over the rows of a matrix. Every device gives the same bits.
 ///
 /// # Cost
 /// Held: the entries off the diagonal once (SSOR) or those of one triangle, and 12 to 16 bytes for each row of each sweep; on the

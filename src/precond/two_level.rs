@@ -6,8 +6,8 @@
 //!   column k of Z is 1 in the rows of part k, and 0 elsewhere
 //! ```
 //!
-//! `D^-1` takes care of what oscillates inside a part, the coarse system of what is smooth over many. For matrices of diffusion the number of
-//! iterations of CG grows with the diameter of a part then, not with that of the whole. `M` is symmetric positive definite if `A` is, up to the rounding of `E^-1`. It is
+//! `D^-1` reduces errors that oscillate inside a part, the coarse system those that are smooth over many parts. For matrices of
+//! diffusion the number of iterations of CG grows with the diameter of a part, and not with that of the whole grid. `M` is symmetric positive definite if `A` is, up to the rounding of `E^-1`. It is
 //! made of operators: a diagonal, and three stored matrices one after another.
 //!
 //! Source: R. A. Nicolaides, "Deflation of conjugate gradients with applications to boundary value problems", SIAM J. Numer. Anal. 24
@@ -65,8 +65,8 @@ impl TwoLevelOptions {
 /// `P E^-1 P'`.
 type Coarse<T> = ProductOperator<Matrix<T>, ProductOperator<Matrix<T>, Adjoint<Matrix<T>>, T>, T>;
 
-/// The sum of an inverse diagonal and a coarse correction, for symmetric positive definite matrices, as an operator; the same bits
-/// everywhere. The coarse system is summed and inverted on the host in `f64`.
+/// The sum of an inverse diagonal and a coarse correction, for symmetric positive definite matrices, as an
+/// operator. Every device gives the same bits. The coarse system is summed and inverted on the host in `f64`.
 ///
 /// # Cost
 /// Held: for `k` parts of `n` rows `k^2` numbers, `P` and its transposed with an entry for each part that a row or its neighbours are in, the

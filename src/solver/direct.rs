@@ -1,4 +1,5 @@
-//! A method that works on the system as it is given: set-up with its memory, solves.
+//! A method on the system that was given, without a preconditioner from the right: its set-up with its memory, and
+//! its solves.
 
 use super::engine::{Engine, Operators, between, cgnr_kernels, roots, set_up};
 use super::method::Method;

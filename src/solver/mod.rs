@@ -1,8 +1,8 @@
 //! Iterative methods. [`run`] alone loops, stops, verifies and reports. A method is a script of launches ([`script`]) that
 //! [`engine`] runs.
 //!
-//! Rooms from the lowest level up: [`weight`] and [`script`], [`method`], [`stopping`], [`regularise`], [`run`], [`engine`]. The files beside them set
-//! a solve up.
+//! Submodules from the lowest level up: [`weight`] and [`script`], [`method`], [`stopping`], [`regularise`],
+//! [`run`], [`engine`]. Each imports lower ones alone. The files beside them set a solve up.
 
 mod direct;
 mod engine;

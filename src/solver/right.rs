@@ -4,12 +4,14 @@
 //!   round:  r = b - A x,   min over y of |A M y - r|,   x += M y
 //! ```
 //!
-//! The method iterates on the operator `A M`; its residual is that of `x`, its gradient `M'A'r`. What it says is not believed: a start of
-//! CGLS with `A` alone computes `b - A x` and `A'r` of the new `x`, and only that ends the solve with success. If it does not,
-//! another round begins from `x`, with a gradient ten times smaller, as long as rounds gain something.
+//! The method iterates on the operator `A M`; its residual is that of `x`, its gradient `M'A'r`. These norms are
+//! not trusted. After a round a start of CGLS on `A` alone computes `b - A x` and `A'r` at the new `x`. Only if
+//! these meet the limits, the solve ends with success. If they do not, another round begins from `x`, with a limit
+//! of the gradient ten times smaller. Rounds end if one gains nothing.
 //!
-//! A penalty of `x` stays one of `x`: CGNR asks for that of `y` ([`Substituted`]), and the start that verifies is one of CGNR with the
-//! penalty itself, whose gradient is that of both terms. The library's own regularizations are such a penalty here ([`Regularized`]).
+//! A penalty is a function of `x`. Inside a round CGNR asks for it as a function of `y` ([`Substituted`]). The
+//! start that verifies is a start of CGNR with the penalty of `x`; its gradient is that of misfit and penalty
+//! together. Regularizations of the library are handled as such a penalty here ([`Regularized`]).
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, 9.3.1 and 9.5; Å. Björck, "Numerical methods for
 //! least squares problems", SIAM 1996, 7.5.1.

@@ -1,20 +1,21 @@
 //! Systems whose numbers are far from 1, solved as systems of numbers near 1.
 //!
-//! The squares that a solve sums up, and the products of such sums, reach further than the numbers they are made of: with
-//! entries near 1e-200 in `f64` they vanish, and a residual that vanishes would pass for a solution. So if the
-//! norm of `A` or of `b` lies beyond what the precision bears ([`Reach`]),
+//! A solve sums squares and multiplies such sums. Their exponents can leave the range of the precision: for entries
+//! near 1e-200 in `f64` the squares are 0, and a residual of 0 would pass for a solution.
 //!
 //! ```text
 //!   A' = 2^m A,   b' = 2^k b,   A' x' = b',   x' = 2^(k - m) x
 //! ```
 //!
-//! is solved instead. Multiplying by a power of two rounds nothing, so that every number of the solve is the one it would have
-//! been, times a power of two: the bits of the answer are the same wherever the solve would have gone well without. `k` differs
-//! from column to column. Norms are reported in units of the system that was given.
+//! is solved instead, if the norm of `A` or of `b` is outside the range that sums of squares can bear ([`Reach`]);
+//! `A'` stands for the scaled matrix here. Multiplying by a power of two rounds nothing. So every number of the
+//! solve is a power of two times the number of the unscaled solve, and if that would succeed, its answer has the
+//! same bits. `k` differs from column to column. Norms are reported in units of the system that was given.
 //!
-//! `A'` is an operator that multiplies by half of the factor, then by `A`, then by the other half, and its adjoint does so too, so
-//! that no number in between is far from 1 either: four launches and two vectors more to a product, and the products of a
-//! matrix are not fused. A scaled `b` is a vector more. Within the reach nothing is done at all.
+//! `A'` is an operator that multiplies by about `2^(m/2)`, then by `A`, then by the rest of `2^m`; its adjoint does
+//! so too. Numbers in between then stay near 1. A product takes four launches more, two vectors more are held, and
+//! products of a stored matrix are launches of their own. A scaled `b` takes one vector more. If both norms are
+//! inside the range, nothing is scaled.
 
 use std::ops::RangeInclusive;
 

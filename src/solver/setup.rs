@@ -1,4 +1,5 @@
-//! Set-up of a solver: the method, when it is done, and what stands beside the operator.
+//! Set-up of a solver: method, stopping rules, preconditioner, null space, regularizations or penalty, and number
+//! of right-hand sides.
 
 use std::sync::{Arc, Mutex};
 

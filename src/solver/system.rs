@@ -1,4 +1,5 @@
-//! Steps of every solve around the iterations: norms, scaling, limits before; the answer in the units of the caller after.
+//! Steps of every solve around its iterations. Before them: norms, scaling, limits. After them: the answer in the
+//! units of the caller.
 
 use std::time::Instant;
 

@@ -1,10 +1,12 @@
 //! Finds launch parameters: races of the same work with different ones, in which every answer must have the same bits.
 //!
-//! A race is held in rounds, each contestant once in each, so that what else the machine does meets all alike; what counts is
-//! the median over the rounds of a contestant's time relative to that of the default in the same round. Nothing takes the
-//! default's place but what beats it by more than a band of 3 %, or of what the rounds differ by if that is more, or of what a
-//! twin of the default, raced like the others, differs from it. Those within the band of the fastest are ties, among which the group
-//! size nearest to 256 is taken, so that a second run finds the same.
+//! A race has rounds. Each contestant runs once a round, so that other load on the machine affects all alike. In
+//! each round its time is divided by that of the default; the median of these ratios counts.
+//!
+//! A contestant replaces the default only if it is faster by more than a band: the largest of 3 %, the spread of
+//! the rounds, and the distance of a copy of the default that is raced like the others. Contestants within the band
+//! of the fastest are ties. Of these the work-group size nearest to 256 is taken, so that a second run finds the
+//! same.
 
 mod problem;
 
@@ -37,7 +39,7 @@ pub fn kernels_checksum() -> Result<String> {
     backend::tuned_kernels_checksum()
 }
 
-/// Result of one case; `entry.measured.partial` tells if the search was ended before its end.
+/// Result of one case; `entry.measured.partial` is true if the search was stopped early.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trial {

@@ -1,7 +1,7 @@
 //! The file of tuned launch parameters.
 //!
-//! TOML, one `[[entry]]` for each device, driver and case, with the measurements it rests on; made by `examples/tune`, and
-//! meant to be read and edited by people:
+//! The file is TOML, with one `[[entry]]` for each device, driver and case, and the measurements behind it.
+//! `examples/tune` writes it. People may read and edit it:
 //!
 //! ```toml
 //! version = 1

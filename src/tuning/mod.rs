@@ -33,7 +33,8 @@ impl Display for ParameterSource {
     }
 }
 
-/// Launch parameters of a device: rules that know only what a device says of itself, and over them what was measured.
+/// Launch parameters of a device. Rules choose them from the properties that the device reports. Measured values
+/// take the place of rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Work-items of a work-group if rows and elements are plentiful.

@@ -5,11 +5,13 @@
 //!   ILU(0)   A = L U in the places of A:    for k < i in row i:   l_ik = a_ik / u_kk,   a_ij -= l_ik u_kj  for j > k in rows i and k
 //! ```
 //!
-//! Sums run in ascending order. If a pivot is not positive (IC), or nearly 0 (ILU), all diagonal entries are raised: by a share
-//! of themselves (IC) or of the largest entry of their row (ILU), the first of [`Incomplete::SHIFTS`] that gives good pivots.
+//! Sums run in ascending order. A pivot fails if it is not positive (IC) or nearly 0 (ILU). If one fails, all diagonal entries are
+//! raised: IC adds a share of the entry itself, ILU a share of the largest entry of its row. The share is the first of
+//! [`Incomplete::SHIFTS`] with which no pivot fails.
 //!
-//! The factors are kept as `(D + L D) D^-1 (D + U)` with a unit `L`, rounded to the precision of the matrix. Solves go level by level, like
-//! the sweeps of SSOR, or by a number of Jacobi sweeps.
+//! The factors are stored as `(D + L D) D^-1 (D + U)`: `D` has the pivots, `L` and `U` are strictly triangular. Entries are rounded
+//! to the precision of the matrix. A solve takes the rows level by level; rows of a level do not depend on each other.
+//! [`IncompleteOptions::solve_sweeps`] solves by Jacobi sweeps instead, which only come close.
 //!
 //! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithms 10.4 (ILU(0)) and
 //! 10.6 (ILUT), section 10.3 and 11.6.3 (levels); T. A. Manteuffel, Math. Comp. 34 (1980) (shifts); E. Chow, A. Patel,
@@ -41,7 +43,7 @@ use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
 
-/// Incomplete factors of a matrix, as an operator that solves with both. Factors and solves have the same bits everywhere.
+/// Incomplete factors of a matrix, as an operator that solves with both. Every device gives the same bits.
 ///
 /// Factors in the sparsity pattern of the matrix, solved with by levels, take other values ([`LinearOperator::update_values`]). LU factors have an
 /// adjoint with [`IncompleteOptions::transposed`].

@@ -2,10 +2,11 @@
 //!
 //! ```text
 //!   M = (I + N) D (I + V),   N strictly lower, V strictly upper
-//!   (I + N) y = x:   y = x at first, then k times  y = x - N y       exact once k is the longest chain of rows that need each other
+//!   (I + N) y = x:   y = x at first, then k times  y = x - N y
 //! ```
 //!
-//! With `V = N'` the preconditioner is symmetric, and positive definite, for every `k`.
+//! Row `i` depends on row `j` if `n_ij` is not 0. The solve is exact if `k` is at least the length of the longest chain of rows of
+//! which each depends on the one before. With `V = N'` the preconditioner is symmetric, and positive definite, for every `k`.
 //!
 //! Source: E. Chow, A. Patel, "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015), section 2.5; H. Anzt,
 //! E. Chow, J. Dongarra, "Iterative sparse triangular solves for preconditioning", Euro-Par 2015.

@@ -1,7 +1,7 @@
 //! The root of an approximate inverse that is kept as incomplete factors `L L'`: `W = L'^-1`, `W W' = (L L')^-1`.
 //!
 //! ```text
-//!   L = (D + L_1 D) D^-1/2 with a unit L_1:   W x = (I + L_1')^-1 D^-1/2 x,   W'x = D^1/2 (D + L_1 D)^-1 x
+//!   L = (D + L_1 D) D^-1/2 with a strictly lower L_1:   W x = (I + L_1')^-1 D^-1/2 x,   W'x = D^1/2 (D + L_1 D)^-1 x
 //! ```
 
 use std::sync::{Mutex, PoisonError};

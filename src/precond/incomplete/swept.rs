@@ -5,17 +5,23 @@
 //!   ILU   l_ik = (a_ik - sum of l_ij u_jk) / u_kk,  u_ik = a_ik - sum of l_ij u_jk       at first l_ik = a_ik / a_kk, u_ik = a_ik
 //! ```
 //!
-//! A sweep computes every row anew, its entries one after another, with the other rows as they are known: those of an earlier class
-//! ([`CLASSES`]) from this sweep, the rest from the one before, in two buffers. No result depends on which thread comes first. As many
-//! sweeps as the longest chain of rows that need each other give the exact factors, but for rounding; a few come close. Entries are
+//! A sweep computes every row again, its entries in order. Rows are divided into [`CLASSES`] classes by their numbers, which are
+//! computed one after another. A row reads rows of earlier classes as this sweep has made them, and all others as the sweep before
+//! has left them; two buffers hold both. So no result depends on which thread comes first. The exact factors, but for rounding, come
+//! after as many sweeps as the longest chain of rows of which each depends on the one before. A few sweeps come close. Entries are
 //! rounded to the precision of the matrix as they are made.
 //!
-//! Chow and Patel take all entries at once, from those of the sweep before. Three such sweeps gave no factors of matrices of structures
-//! without a shift by the whole diagonal (aft01: 437 iterations of CG, where exact factors take 101), and cost 57 % more iterations of
-//! apache1. Rows at once, entries in order: 127 (aft01) and 268 of 270 (apache1). With 16 classes: 103 and 270.
+//! Chow and Patel compute all entries at once, from those of the sweep before. Iterations of CG with factors of three sweeps:
+//!
+//! | factors | aft01 | apache1 |
+//! |---|---|---|
+//! | exact | 101 | 270 |
+//! | all entries at once | 437, and only if the diagonal is doubled first | 57 % more than exact |
+//! | rows at once, entries in order, one class | 127 | 268 |
+//! | the same with 16 classes | 103 | 270 |
 //!
 //! Source: E. Chow, A. Patel, "Fine-grained parallel incomplete LU factorization", SIAM J. Sci. Comput. 37 (2015), algorithm 2 and
-//! section 2.3 (start; it does not change with a scaling of the matrix).
+//! section 2.3 (the start).
 
 use super::Factorisation;
 use super::pivot::{BadPivot, largest};

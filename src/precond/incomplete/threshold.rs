@@ -5,10 +5,12 @@
 //!                  for k < i with w_k != 0, ascending:  w_k = w_k / u_kk;  if |w_k| < drop |a_i|: w_k = 0, else w = w - w_k u_k
 //!                  drop the entries of w below drop |a_i|; keep the `most` largest before the diagonal and behind it, and the diagonal
 //!   IC     for k:  drop the entries of row k of what is left with |a_kj| <= drop sqrt(a_kk a_jj); keep the `most` largest
-//!                  a_ij = a_ij - a_ki a_kj / a_kk  for all i, j > k of them, dropped by the same rule if not on the diagonal
+//!                  a_ij = a_ij - a_ki a_kj / a_kk  for all i, j > k among the columns that are kept
 //! ```
 //!
-//! All in `f64`. Of entries of one size those of the smaller column are kept.
+//! `|a_i|` is the 2-norm of row `i` of `A`; `most` entries are kept on each side of the diagonal, which is always kept. Of entries of equal
+//! magnitude those with the smaller column are kept. IC changes the matrix that is left after each `k`; an entry of it is dropped
+//! by the same rule when it is changed. All is computed in `f64`.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 10.6; dedecek-2013, 3.1 (IC by value);
 //! N. Munksgaard, ACM Trans. Math. Softw. 6 (1980).

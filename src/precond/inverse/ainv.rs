@@ -9,17 +9,17 @@
 //!       drop the entries of z_j that this changed and that are smaller than `drop`, but not the diagonal one
 //! ```
 //!
-//! Entries may also be dropped by their places: all but those in the sparsity pattern of a power of `A`.
+//! Entries may be dropped by their places as well ([`AinvOptions::pattern`]): all that are not in the sparsity pattern of a power of `A`.
 //!
-//! `S` scales the diagonal to 1. Z is kept by rows: row l is changed by a multiple of the sparse vector of all `p_j / p_i`. Sums
-//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A column made alone, update by
-//! update, has the same bits.
+//! `S` scales the diagonal to 1. Step `i` multiplies the sparse vector of all `p_j / p_i` by the entry of `z_i` in row `l`, and takes that from row `l` of `Z`, which is stored by rows. Sums
+//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A device makes columns one
+//! by one instead, and gets the same bits.
 //!
-//! A third way makes the same columns from factors of the matrix (`factored.rs`).
+//! [`AinvOptions::factored`] computes the columns of AINV from factors of the matrix (`factored.rs`); without dropping they are the same
+//! columns but for rounding. SAINV does not break down if `A` is positive definite, because `p_i = z_i' A z_i`.
 //!
 //! Source: dedecek-2013, algorithms 6 (AINV) and 7 (SAINV), and 6.2 (rows and the outer product); M. Benzi, J. K. Cullum, M. Tůma,
-//! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000), whose SAINV
-//! does not break down: `p_i = z_i' A z_i`.
+//! "Robust approximate inverse preconditioning for the conjugate gradient method", SIAM J. Sci. Comput. 22 (2000).
 
 use super::ainv_options::{AinvOptions, GRAMMAR, Orthogonalisation, behind, parameters};
 use super::columns::{Pivots, Z, on_host, unit_diagonal};
@@ -36,9 +36,10 @@ use crate::sparse::{AsCsr, Csr};
 use crate::threads;
 use crate::vector::Vector;
 
-/// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for [`Setup::preconditioner`](crate::Setup). Two
-/// products, with no order of rows to keep: as parallel as a matrix. Its bits are the same everywhere. It is made on the host, by all
-/// threads where there is work for them (from factors by one), or on the device ([`AinvOptions::on_device`]).
+/// The approximate inverse `W W'` of a symmetric positive definite matrix as an operator, for
+/// [`Setup::preconditioner`](crate::Setup). It is applied by two products with stored matrices, whose rows need no
+/// order. Every device gives the same bits. It is made on the host, by all threads if there are enough columns, or
+/// on the device ([`AinvOptions::on_device`]). [`AinvOptions::factored`] uses one thread.
 ///
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors.

@@ -8,7 +8,7 @@ use crate::precond::support::{reached, sum};
 use crate::setters::setters;
 use crate::sparse::Csr;
 
-/// Vectors that those of an approximate inverse are made orthogonal to.
+/// Vectors to which the columns of `Z` are made orthogonal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Orthogonalisation {

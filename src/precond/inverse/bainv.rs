@@ -74,9 +74,9 @@ impl BainvOptions {
         Self { parts: None, stored_f32: false, on_device: None, deadline: None };
 }
 
-/// The inverse of the blocks that a partition leaves of a symmetric positive definite matrix, `W W'` as an operator. Two products, with
-/// no order of rows to keep. Its bits are the same everywhere. Parts are made by threads of the host, or by work-groups of a device
-/// ([`BainvOptions::on_device`]).
+/// The inverse of the blocks that a partition leaves of a symmetric positive definite matrix, `W W'` as an
+/// operator. It is applied by two products with stored matrices, whose rows need no order. Every device gives the
+/// same bits. Parts are made by threads of the host, or by work-groups of a device ([`BainvOptions::on_device`]).
 ///
 /// # Cost
 /// Held: `W` and its transposed, and a vector. A product reads one of them each, and three vectors. Set-up: for a part of `m` rows,

@@ -7,8 +7,9 @@
 //!                       q_j = <column i of A, w_j>,  w_j = w_j - (q_j / q_i) w_i     likewise
 //! ```
 //!
-//! The second line is the first one for `A'`: the algorithm of [`Ainv`](crate::precond::Ainv) runs for both, at the same time. Without dropping the
-//! pivots `p_i` and `q_i` agree; `D` has the `p_i`. Rows and columns are first scaled by the root of the diagonal.
+//! The line of `q` is the line of `p` for `A'`: the algorithm of [`Ainv`](crate::precond::Ainv) runs for both. If nothing is dropped, the pivots
+//! `p_i` and `q_i` are equal; `D` holds the `p_i`. Rows and columns are divided by the root of the diagonal's magnitude first, unless
+//! [`NonsymmetricAinvOptions::scales`] says no.
 //!
 //! Source: dedecek-2013, 3.2.2; M. Benzi, M. Tůma, "A sparse approximate inverse preconditioner for nonsymmetric linear systems", SIAM J.
 //! Sci. Comput. 19 (1998).
@@ -74,7 +75,7 @@ impl NonsymmetricAinvOptions {
 }
 
 /// The approximate inverse `Z D^-1 W'` of a square matrix as an operator, for [`Method::BiCgStab`](crate::Method) and
-/// [`Method::Gmres`](crate::Method). Two products, with no order of rows to keep; the same bits everywhere. It is made on the host.
+/// [`Method::Gmres`](crate::Method). It is applied by two products with stored matrices, whose rows need no order. Every device gives the same bits. It is made on the host.
 ///
 /// # Cost
 /// Held: `Z` and `W'`, and a vector. A product reads both, and three vectors. The set-up is twice that of AINV.

@@ -10,13 +10,13 @@
 //!       z_j = e_j - sum over i < j of p_ij z_i;           drop entries smaller than `drop`, but not the diagonal one
 //! ```
 //!
-//! The coefficients of AINV are such factors in exact arithmetic, and need neither products with the matrix nor a search for the columns that one
-//! meets: less work, in the order of the columns. Entries of `z_j` are dropped once, when all terms are added. Factors and sums are in `f64`; entries of `z` are
+//! In exact arithmetic the coefficients `p_j / p_i` of AINV are the entries of `P`. Computed from factors they need no products with the
+//! matrix, and no search for columns whose product is not 0. That is less work, but columns are made one after another. Entries of `z_j` are dropped once, when all terms are added. Factors and sums are in `f64`; entries of `z` are
 //! rounded to the precision of the matrix.
 //!
-//! Places that are asked for bound `Z` alone.
+//! If the options name a sparsity pattern, it limits `Z`, and not `P`.
 //!
-//! Source: dedecek-2013, 3.2.1 ("Relation to LDL' decomposition"). What is dropped of `P` is ours.
+//! Source: dedecek-2013, 3.2.1 ("Relation to LDL' decomposition"). The rule for dropping entries of `P` is not from there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

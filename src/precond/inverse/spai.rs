@@ -7,8 +7,8 @@
 //!       minimise |A(I, J) m - e_j(I)|        dense least squares by Householder's QR, in f64
 //! ```
 //!
-//! Columns do not depend on each other, so that all threads make them at once. The places are those of a power of `A`. No pivot can be too
-//! small: columns of `A(I, J)` that depend on those before are left out.
+//! Columns do not depend on each other, so that all threads make them at once. The places are those of a power of `A`. Columns of
+//! `A(I, J)` that depend on those before them, but for rounding, are left out, so no division is by nearly 0.
 //!
 //! Source: M. Benson, P. Frederickson, "Iterative solution of large sparse linear systems arising in certain multidimensional approximation
 //! problems", Utilitas Math. 22 (1982); M. J. Grote, T. Huckle, "Parallel preconditioning with sparse approximate inverses", SIAM J. Sci.
@@ -73,9 +73,10 @@ impl SpaiOptions {
         Self { power: 1, stored_f32: false, transposed: false, deadline: None };
 }
 
-/// The approximate inverse `M` of a square matrix as an operator: one product. The same bits everywhere. It is made on the host, by all
-/// threads. `M` of a symmetric matrix is not symmetric. It takes other values ([`LinearOperator::update_values`]), unless a column of the
-/// matrix has more than 128 entries and these choose other places.
+/// The approximate inverse `M` of a square matrix as an operator, which is applied by one product. Every device
+/// gives the same bits. It is made on the host, by all threads. `M` of a symmetric matrix is not symmetric.
+/// [`LinearOperator::update_values`] computes it again from new values of the matrix. That fails if a column of the
+/// pattern was cut to its 128 largest entries and the new values would choose others.
 ///
 /// # Cost
 /// Held: `M`, with [`SpaiOptions::transposed`] twice. A product reads it and two vectors. The set-up solves a dense least-squares problem for

@@ -1,4 +1,4 @@
-//! Places of powers of a matrix: columns that a row reaches over others.
+//! Sparsity patterns of powers of a matrix: row `i` of the `k`-th has the columns that a path of up to `k` entries leads to from `i`.
 
 use std::time::Instant;
 

@@ -39,7 +39,8 @@ pub(crate) fn rounded<T: Real>(w: &Csr<T>, stored_f32: bool) -> Result<Cow<'_, C
     if rounds::<T>(stored_f32) { w.rounded_to_f32().map(Cow::Owned) } else { Ok(Cow::Borrowed(w)) }
 }
 
-/// Makes an operator of a type that is one by a field of its own: one that is its own adjoint if `symmetric` follows the field, with a function that takes other values if there is one.
+/// Implements an operator for a type that holds one in a field. With `symmetric` the field is its own adjoint. With
+/// a function, new values of the matrix are taken by it.
 macro_rules! operator_in_field {
     ($name:ident.$field:ident, symmetric $(, $update:ident)?) => {
         operator_in_field!($name.$field {

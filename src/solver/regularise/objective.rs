@@ -1,5 +1,5 @@
-//! Terms that proximal methods minimise beside the misfit: the weights of each column as scalars of the script, and bounds of each pixel as
-//! vectors.
+//! Terms that proximal methods minimise in addition to the misfit. Weights of the terms are scalars of the script,
+//! one for each right-hand side. Bounds are vectors, with a number for each unknown.
 
 use super::regularization::Regularization;
 use crate::error::{Error, Result, same_length};

@@ -1,4 +1,4 @@
-//! Regularization: the correction term of regularised least squares.
+//! Regularization: the penalty of regularised least squares that the library computes itself.
 
 use crate::error::{Error, Result};
 use crate::magnitude::scale;
@@ -6,7 +6,7 @@ use crate::setters::setters;
 use crate::solver::method::Method;
 use crate::solver::script::Neighbours;
 
-/// The correction term `F` of one right-hand side: all parts can be combined, and 0 switches a part off.
+/// The penalty of one right-hand side, a sum of the parts below. A weight of 0 switches a part off.
 ///
 /// ```text
 ///   R(x) = tikhonov |x|² / 2 + smooth |D x|² / 2 + variation sum_p sqrt(|D x|_p² + epsilon²)

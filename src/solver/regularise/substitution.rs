@@ -4,7 +4,11 @@
 //!   R_y(y) = R(x_0 + M y),   gradient M'F(x, x),   curvature M'H(x) M v
 //! ```
 //!
-//! Cost, beside the penalty: a product with `M` and one with `M'` for a gradient, one more with `M` for a curvature; 4 vectors as long as `x`.
+//! `F(x, v) = H(x) v` is the curvature of `R` at `x` along `v`, and `F(x, x)` its gradient, as
+//! [`Penalty`](crate::Penalty) has them.
+//!
+//! Cost, beside the penalty: a product with `M` and one with `M'` for a gradient, one more with `M` for a
+//! curvature; 4 vectors as long as `x`.
 
 use std::sync::Arc;
 

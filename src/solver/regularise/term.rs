@@ -1,4 +1,4 @@
-//! A regularization as launches take it.
+//! A regularization in the form that kernels read.
 
 use super::penalty::Penalty;
 use super::regularization::{Regularization, check_widths};

@@ -1,4 +1,5 @@
-//! The only iteration loop: queueing, looking, verifying, stopping, recording.
+//! The only iteration loop: it queues launches, reads status and history, verifies answers, stops, and records the
+//! history.
 
 use std::mem::take;
 use std::ops::{ControlFlow, Range};

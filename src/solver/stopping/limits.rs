@@ -1,4 +1,4 @@
-//! Limits of a solve in its own units.
+//! Limits of a solve, in the units of the system as it is scaled.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Distances of residuals from white noise, by the powers of their frequencies.
+//! Distance of a residual from white noise, by its power at each frequency.
 
 use crate::fourier::AnyFourier;
 use crate::threads;

@@ -8,7 +8,8 @@ use crate::number::{Precision, Real};
 use crate::setters::setters;
 use crate::state::HISTORY;
 
-/// Answer that a solve returns if the residual at its end is larger than at an earlier verified start.
+/// Choice of the answer that a solve returns, if its last iterate has a larger residual than an earlier one whose
+/// residual was computed from `b - A x`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Answer {
     /// The last one of a solve that was cancelled or whose time was over, if the method makes the error smaller in every iteration

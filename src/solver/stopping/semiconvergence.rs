@@ -1,5 +1,5 @@
-//! Rules that end a method while its iterates still gain: the first iterates of an ill-posed problem come nearer to the solution, later ones
-//! take up noise instead.
+//! Rules that end a method before its iterates take up noise. The first iterates of an ill-posed problem come
+//! nearer to the solution; later ones fit the noise of the right-hand side instead.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
@@ -8,9 +8,12 @@ use crate::error::{Error, Result};
 use crate::solver::method::Method;
 use crate::solver::weight::check_noise;
 
-/// Rule that ends a solve where later iterates would only take up noise ([`Stopping::rule`](crate::Stopping::rule)). The answer is the iterate
-/// that the rule says. [`Method::takes_rule`](crate::Method::takes_rule) has the methods, which take no preconditioner then. If a solve starts over
-/// from its answer, the rule begins anew. A known level of noise can also be a limit of the residual: `rtol = 1.01 noise` is the discrepancy principle.
+/// Rule that ends a solve before its iterates take up noise ([`Stopping::rule`](crate::Stopping::rule)). The solve
+/// returns the iterate that the rule selects, which may be earlier than the last.
+/// [`Method::takes_rule`](crate::Method::takes_rule) tells which methods accept a rule; with one they take no
+/// preconditioner. If a solve starts over from its answer, the rule begins anew. If the level of noise is known, a
+/// limit of the residual does without a rule: `rtol = 1.01 noise`, with the noise as a part of `|b|`, is the
+/// discrepancy principle.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StopRule {

@@ -1,9 +1,13 @@
-//! Rules for the weight of damping in hybrid LSQR and LSMR: each looks at all weights of the small problem.
+//! Rules for the weight of damping in hybrid LSQR and LSMR. Each rule is a function of the weight, which is
+//! computed from the projected problem; the rule takes its minimum or its zero over all weights.
 //!
-//! The rule of the least error is ours. Its parts: the variance of the noise by cross validation of the whole problem (G. Wahba), with the
-//! trace of the operator from a random vector (A. Girard, Numer. Math. 56, 1989) by Gauss quadrature of its Golub-Kahan process (G. H.
-//! Golub and G. Meurant, "Matrices, moments and quadrature with applications", 2010); the bias from three times iterated damping (J. T. King
-//! and D. Chillingworth, Numer. Funct. Anal. Optim. 1, 1979), less what the noise adds to its square.
+//! The rule of the least error is this library's own. It estimates the error of `x` for each weight, as variance
+//! plus squared bias. The variance of the noise comes from generalised cross validation of the whole problem (G.
+//! Wahba). The trace that cross validation needs is estimated with one random vector (A. Girard, Numer. Math. 56,
+//! 1989), by Gauss quadrature of the Golub-Kahan process of that vector (G. H. Golub and G. Meurant, "Matrices,
+//! moments and quadrature with applications", 2010). The bias comes from damping that is iterated three times (J.
+//! T. King and D. Chillingworth, Numer. Funct. Anal. Optim. 1, 1979); what the noise adds to its square is
+//! subtracted.
 
 use super::chosen::{WeightPoint, WeightStop};
 use super::projected::{Answer, Bidiagonal, Least, Spectrum};

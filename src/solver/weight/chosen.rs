@@ -4,7 +4,7 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use super::rule::WeightRule;
 
-/// The reason why the space grew no further.
+/// Reason why the Krylov space of a hybrid method stopped growing.
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

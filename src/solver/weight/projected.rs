@@ -1,5 +1,5 @@
-//! The small problem of hybrid LSQR and LSMR, `min |B y - beta_1 e_1|² + damp² |y|²` with a lower bidiagonal `B` of one row more than columns, on the
-//! host in `f64`.
+//! The projected problem of hybrid LSQR and LSMR: `min |B y - beta_1 e_1|² + damp² |y|²`. `B` is lower bidiagonal,
+//! with one more row than columns. The host solves it in `f64`.
 //!
 //! Every operation is an addition, multiplication, division or square root in a fixed order, so that all hosts find the same numbers.
 //!

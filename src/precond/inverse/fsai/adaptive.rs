@@ -1,13 +1,15 @@
-//! Places that FSAI finds row by row: those that bring most.
+//! Sparsity pattern that FSAI finds row by row: the places that reduce `psi` most.
 //!
 //! ```text
-//!   psi(g) = g'A g  with g_i = 1:   the square of the last pivot of A(S, S), which a good row i makes small
+//!   psi(g) = g'A g  with g_i = 1
 //!
 //!   S = {i}
 //!   in each step:
 //!       solve A(S, S) for the row g that makes psi least
-//!       add the columns j < i with the largest (A g)_j^2 / a_jj:  what psi would fall by if g_j alone were changed
+//!       add the columns j < i with the largest (A g)_j^2 / a_jj
 //! ```
+//!
+//! At its minimum `psi` is the square of the last pivot of `A(S, S)`. `(A g)_j^2 / a_jj` is the fall of `psi` if `g_j` alone is changed.
 //!
 //! Source: C. Janna, M. Ferronato, "Adaptive pattern research for block FSAI preconditioning", SIAM J. Sci. Comput. 33 (2011), which takes
 //! the largest gradients of a matrix that is scaled to a unit diagonal: the same choice.
@@ -21,7 +23,7 @@ use crate::sparse::Csr;
 /// Most places of a row: a dense factorisation takes the cube of them. Longer rows keep the largest of their entries.
 pub(crate) const MOST_PLACES: usize = 256;
 
-/// Places that are looked for.
+/// Limits of the search for the places of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct AdaptivePattern {

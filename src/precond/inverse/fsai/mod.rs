@@ -8,9 +8,9 @@
 //!       C' g = e                    e the last unit vector:  row i of G has g in the places S_i
 //! ```
 //!
-//! `S_i` are the places of a power of the matrix, or those that bring most ([`AdaptivePattern`]). `G` minimises the Frobenius norm of
-//! `I - G L` over all matrices with these places. Rows do not depend on each other, so that all threads make them at once, and no
-//! positive definite matrix breaks down. `M` does not change with a scaling of `A` but for that.
+//! `S_i` are the columns that row `i` has in a power of the matrix, or those that a search finds ([`AdaptivePattern`]). `G` minimises the
+//! Frobenius norm of `I - G L` over all matrices with these places. Rows do not depend on each other: threads compute them in
+//! parallel. Every positive definite matrix has such a `G`. If `A` becomes `S A S` with a diagonal `S`, `M` becomes `S^-1 M S^-1`.
 //!
 //! Source: L. Yu. Kolotilina, A. Yu. Yeremin, "Factorized sparse approximate inverse preconditionings I", SIAM J. Matrix Anal. Appl. 14
 //! (1993); Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 10.5.
@@ -41,9 +41,11 @@ use crate::vector::Vector;
 use adaptive::{MOST_PLACES, Search};
 use dense::Dense;
 
-/// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator. Two products; the same bits everywhere. It is made
-/// on the host, by all threads. With the places of a power it takes other values ([`LinearOperator::update_values`]), unless these would choose
-/// other places for a row of 256; with adaptive places it takes none.
+/// The approximate inverse `G'G` of a symmetric positive definite matrix as an operator. It is applied by two
+/// products. Every device gives the same bits. It is made on the host, by all threads.
+/// [`LinearOperator::update_values`] computes it again from new values of the matrix, if the pattern is that of a
+/// power. That fails if a row of the pattern was cut to its 256 largest entries and the new values would choose
+/// others. An adaptive pattern takes no new values.
 ///
 /// # Cost
 /// Held: `G` and its transposed, and a vector; on the host 4 bytes for each entry and 8 for each row, and from the first other values on what
