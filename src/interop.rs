@@ -9,7 +9,7 @@
 //!   between any two queues.
 //! - Take a queue over once and clone the [`Device`](crate::Device): two takeovers are two devices, whose vectors do not mix.
 //! - A buffer is taken over whole, by one vector at a time; it needs `CL_MEM_READ_WRITE`. Refused are a second
-//! takeover while the first vector lives, a buffer that this library handed out, and a part of a buffer.
+//!   takeover while the first vector lives, a buffer that this library handed out, and a part of a buffer.
 //! - If no solve uses a buffer, the program may write to it. If a solve is queued, such writes change its result.
 //!
 //! Module [`opencl3`] takes wrappers of the crate `opencl3`; `CommandQueue::new` and `Buffer::new` make one of any
