@@ -1,8 +1,8 @@
 // Products of a stored matrix, each combined with a vector as it is stored.
 //
-// Required macro: BLEND, PLUS, MINUS or TIMES
+// Required macro: BLEND, FROM, PLUS, MINUS or TIMES
 
-// y = A x op b for COLUMNS vectors. Groups own rows as in multiply.
+// y = A x op b for COLUMNS vectors, or y = b - A x. Groups own rows as in multiply.
 // Bytes: those of multiply and b once.
 __kernel GROUP
 void multiply_with(uint n, uint chunk, uint stride, __global const uint* restrict rows,

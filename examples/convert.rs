@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use common::{Overwriting, Precision, Written, merged, reading_bar, say, shown};
+use common::{Overwriting, Precision, Written, merged, say, shown};
 use residuum::io::{self, ArrayForm, MatrixForm};
-use residuum::sparse::gallery;
-use residuum::{Csr, Error, Real, Result};
+use residuum::{Csr, Real, Result};
 use serde_json::{Value, json};
 
 /// Read a matrix or right-hand sides, tell what the file holds, and write it as another kind of file.
@@ -19,7 +18,8 @@ use serde_json::{Value, json};
     after_help = common::after_help("Exit status: 0 done, 2 bad input.")
 )]
 struct Options {
-    /// A Matrix Market file (.mtx, .gz, .tar.gz), SciPy's .npz, PETSc's binary file, or a name of the gallery such as poisson2d:512
+    /// A Matrix Market file (.mtx, .gz, .tar.gz), SciPy's .npz, PETSc's binary file, or a name of the gallery such as poisson2d:512; with
+    /// --rhs a NumPy array (.npy, .npz), PETSc's vectors, or one vector of Matrix Market
     input: PathBuf,
     /// File to write: .mtx, .npz, .petsc or .dat for a matrix, .npy, .npz, .mtx or .txt for right-hand sides
     output: Option<PathBuf>,
@@ -88,7 +88,7 @@ fn check(options: &Options) -> Result<()> {
 }
 
 fn matrix<T: Real>(options: &Options) -> Result<(Value, Written)> {
-    let a = read::<T>(options)?;
+    let a = common::read_matrix::<T>(&options.input, options.json)?;
     a.check_host_memory()?;
     let a = if options.transpose { a.transpose() } else { a };
     let longest = (0..a.rows()).map(|i| a.row(i).0.len()).max().unwrap_or(0);
@@ -105,26 +105,6 @@ fn matrix<T: Real>(options: &Options) -> Result<(Value, Written)> {
     }
     let found = json!({ "rows": a.rows(), "cols": a.cols(), "nnz": a.nnz(), "longest_row": longest });
     Ok((found, written))
-}
-
-/// The matrix of a file, or of the gallery.
-fn read<T: Real>(options: &Options) -> Result<Csr<T>> {
-    let path = &options.input;
-    if !path.exists() {
-        let reason = "no such file, nor a name of the gallery (poisson2d:512 is one)".into();
-        let missing = || Error::File { path: path.clone(), reason };
-        return match path.to_str().map(gallery::by_name) {
-            Some(Err(Error::Option { .. } | Error::Name { .. })) | None => Err(missing()),
-            Some(found) => found,
-        };
-    }
-    let bar = reading_bar(options.json);
-    let matrix = io::read_matrix(path, &mut |done, of| {
-        bar.set_length(of);
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
-    matrix
 }
 
 fn vectors<T: Real>(options: &Options) -> Result<(Value, Written)> {

@@ -14,6 +14,7 @@ failed() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
 
 say "build"
 get_build_tools
+command -v rustup >/dev/null || failed "rustup is missing: the oldest Rust that is promised cannot be tried without it"
 rustup component add rustfmt clippy >/dev/null 2>&1 || true
 cargo build --examples --all-features --quiet
 
@@ -40,18 +41,21 @@ say "the packed crate, with the oldest Rust that Cargo.toml promises"
 # All features but those that need a C compiler, OpenCL's headers or a newer Rust (hdf5: 1.95).
 features=fem,imaging,simulation,tuner,png,tiff,serde
 oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-command -v rustup >/dev/null || failed "rustup is missing: Rust $oldest cannot be tried"
-rustup toolchain install "$oldest" --profile minimal >/dev/null 2>&1 || failed "Rust $oldest could not be installed"
+rustup run "$oldest" rustc --version >/dev/null 2>&1 \
+    || rustup toolchain install "$oldest" --profile minimal --no-self-update >/dev/null \
+    || failed "Rust $oldest could not be installed"
+target="${CARGO_TARGET_DIR:-$PWD/target}"
+packed="$target/packed"
+rm -rf "$packed" "$target"/package/*.crate
 cargo package --package residuum --no-verify --allow-dirty --quiet
-packed=$(mktemp -d)
-tar -xzf "${CARGO_TARGET_DIR:-target}"/package/residuum-*.crate -C "$packed" --strip-components 1
-for link in $(grep -o ']([^):#]*' "$packed/README.md" | cut -c3-); do
+mkdir -p "$packed"
+tar -xzf "$target"/package/residuum-*.crate -C "$packed" --strip-components 1
+for link in $(grep -o ']([^):# ]*' "$packed/README.md" | cut -c3- | grep -vE '^https?$'); do
     [ -e "$packed/$link" ] || failed "README.md links $link, which is not packed"
 done
 # Lints of an older compiler are not ours.
-RUSTFLAGS="--cap-lints allow" CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/oldest" \
+RUSTFLAGS="--cap-lints allow" CARGO_TARGET_DIR="$target/oldest" \
     cargo "+$oldest" check --quiet --manifest-path "$packed/Cargo.toml" --features "$features"
-rm -r "$packed"
 
 say "Oclgrind, which looks for races in the kernels"
 if ! ls /usr/lib/oclgrind/liboclgrind-rt-icd.so >/dev/null 2>&1; then

@@ -62,7 +62,11 @@ impl<T: Real> Columns<T> {
     pub fn new(device: &Device, columns: &[impl AsRef<[T]>]) -> Result<Self> {
         check_count(columns.len())?;
         let columns: Vec<&[T]> = columns.iter().map(AsRef::as_ref).collect();
-        Ok(Self { vector: Vector::from_slice(device, &interleave(&columns)?)?, count: columns.len() })
+        let vector = match columns[..] {
+            [column] => Vector::from_slice(device, column)?,
+            _ => Vector::from_slice(device, &interleave(&columns)?)?,
+        };
+        Ok(Self { vector, count: columns.len() })
     }
 
     /// `count` columns of `len` zeros.
@@ -135,7 +139,7 @@ impl<T: Real> Columns<T> {
         &self.vector
     }
 
-    /// [`Columns::as_vector`], to change the elements.
+    /// [`Columns::as_vector`], to change the elements. Exchange it for a vector of the same length alone.
     pub fn as_vector_mut(&mut self) -> &mut Vector<T> {
         &mut self.vector
     }

@@ -48,7 +48,7 @@ pub enum Error {
         name: &'static str,
         /// The text.
         text: String,
-        /// All names, with commas between them.
+        /// Names that are known, with commas between them, or words that say what is.
         known: String,
     },
     /// Values, or objects, that are right one by one and cannot be used together: a method and a preconditioner, an operator and a

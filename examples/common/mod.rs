@@ -17,8 +17,9 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use clap::{Args, CommandFactory, ValueEnum};
+use residuum::sparse::gallery;
 use residuum::tuning::{TuneFile, tune_path};
-use residuum::{BackendKind, DEVICE_VARIABLE, Device, Error, Real, Report, Result, io};
+use residuum::{BackendKind, Csr, DEVICE_VARIABLE, Device, Error, Real, Report, Result, io};
 use serde_json::{Value, json};
 
 pub use about::{ENVIRONMENT, after_help, help_of_work, version};
@@ -199,6 +200,29 @@ fn tell_of_tuned_values(device: &Device) {
             ignored(&format!("{error}: the entry is ignored"));
         }
     }
+}
+
+/// The matrix of a file, or of the gallery by its name; `quiet` shows no progress.
+///
+/// # Errors
+/// [`Error::File`] for a name that is neither; those of [`io::read_matrix`] and [`gallery::by_name`].
+pub fn read_matrix<T: Real>(path: &Path, quiet: bool) -> Result<Csr<T>> {
+    if !path.exists() {
+        let reason = "no such file, nor a name of the gallery (poisson2d:512 is one)".into();
+        let missing = || Error::File { path: path.into(), reason };
+        // A name of the gallery that is too large says so.
+        return match path.to_str().map(gallery::by_name) {
+            Some(Err(Error::Name { .. })) | None => Err(missing()),
+            Some(found) => found,
+        };
+    }
+    let bar = reading_bar(quiet);
+    let matrix = io::read_matrix(path, &mut |done, of| {
+        bar.set_length(of);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    matrix
 }
 
 /// Fails before the work rather than after it if an output cannot be written, is one of the inputs, or if two are one file.

@@ -11,15 +11,13 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use columns::{Solved, System};
 use common::plot::Chart;
-use common::{
-    Precision, Written, device_json, interrupt, merged, option, reading_bar, say, shown, solving_bar, tell,
-};
+use common::{Precision, Written, device_json, interrupt, merged, option, say, shown, solving_bar, tell};
 use options::{Options, name_of};
 use residuum::io::{self, FileColumns};
-use residuum::sparse::{Ordering, Permutation, gallery};
+use residuum::sparse::{Ordering, Permutation};
 use residuum::{
-    Advice, Attempt, Csr, Definiteness, Device, Error, Examination, FallbackSolve, Format, Matrix, Method,
-    Progress, Real, Report, Result, Setup, Stop, Vector, solve_with_fallbacks,
+    Advice, Attempt, Csr, Definiteness, Device, Examination, FallbackSolve, Format, Matrix, Method, Progress, Real,
+    Report, Result, Setup, Stop, Vector, solve_with_fallbacks,
 };
 use serde_json::{Value, json};
 
@@ -31,29 +29,6 @@ fn main() -> ExitCode {
         Precision::Fp64 => run::<f64>(&options),
     };
     common::exit::<Options>("solve", outcome)
-}
-
-/// A matrix by the name of a file or of the gallery.
-fn read_matrix<T: Real>(options: &Options) -> Result<Csr<T>> {
-    let path = &options.matrix;
-    if !path.exists() {
-        let missing = || Error::File {
-            path: path.clone(),
-            reason: "no such file, nor a name of the gallery (poisson2d:512 is one)".into(),
-        };
-        // A name of the gallery that is too large says so.
-        return match path.to_str().map(gallery::by_name) {
-            Some(Err(Error::Option { .. } | Error::Name { .. })) | None => Err(missing()),
-            Some(found) => found,
-        };
-    }
-    let bar = reading_bar(options.json);
-    let matrix = io::read_matrix(path, &mut |done, of| {
-        bar.set_length(of);
-        bar.set_position(done);
-    });
-    bar.finish_and_clear();
-    matrix
 }
 
 /// Right-hand sides, and if they are the rows of the file.
@@ -83,7 +58,7 @@ struct Problem<T: Real> {
 
 fn problem<T: Real>(options: &Options) -> Result<Problem<T>> {
     let clock = Instant::now();
-    let a: Csr<T> = read_matrix(options)?;
+    let a: Csr<T> = common::read_matrix(&options.matrix, options.json)?;
     a.check_host_memory()?;
     if a.rows() == 0 || a.cols() == 0 {
         let reason = format!("a matrix of {} x {}: there is nothing to solve", a.rows(), a.cols());

@@ -29,7 +29,7 @@ impl Scan {
     ///
     /// # Errors
     /// [`Error::Option`] if the angles do not cover half a turn (a parallel beam) or a full one (a fan), if the detector has fewer than 16
-    /// pixels, and if no axis shows in the middle third.
+    /// pixels, and if no axis shows in the middle third; [`Error::Conflict`] for views by vectors.
     ///
     /// # Sources
     /// N. T. Vo, M. Drakopoulos, R. C. Atwood and C. Reinhard, "Reliable method for calculating the center of rotation in parallel-beam
@@ -92,7 +92,7 @@ impl Scan {
     /// A copy whose rotation axis is seen at this place on the detector, in pixels from the middle of the first one.
     ///
     /// # Errors
-    /// [`Error::Option`] if the place is no number, and for views by vectors, which see the axis at places of their own.
+    /// [`Error::Option`] if the place is no number; [`Error::Conflict`] for views by vectors, which see the axis at places of their own.
     pub fn with_axis(self, place: f64) -> Result<Self> {
         self.scanner.check_regular("axis")?;
         if !place.is_finite() {

@@ -161,7 +161,7 @@ impl<T: Real> Fbp<T> {
     /// Allocates what it takes.
     ///
     /// # Errors
-    /// [`Error::Option`] for a scanner or grid that cannot exist, and for a fan's source within a pixel of the image;
+    /// [`Error::Option`] for a scanner or grid that cannot exist, and for a fan's source within a pixel of the image; [`Error::Conflict`] for views by vectors;
     /// [`Error::Memory`], [`Error::Api`].
     ///
     /// # Cost

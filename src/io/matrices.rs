@@ -39,7 +39,8 @@ impl MatrixForm {
 /// appears complete or not at all.
 ///
 /// # Errors
-/// As [`MatrixForm::of`], [`matrix_market::write_matrix`] and [`npz::write_matrix`].
+/// [`Error::NotFinite`] for a value that readers would refuse; as [`MatrixForm::of`], [`matrix_market::write_matrix`] and
+/// [`npz::write_matrix`].
 ///
 /// ```
 /// use residuum::{io, sparse::gallery};
@@ -59,6 +60,9 @@ per_number! {
 }
 
 fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
+    if let Some(index) = a.first_not_finite() {
+        return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
+    }
     match MatrixForm::of(path)? {
         MatrixForm::MatrixMarket => matrix_market::write_matrix(path, a),
         MatrixForm::Npz => npz::write_matrix(path, a),

@@ -59,7 +59,7 @@ pub(super) fn of_archive<T: Real>((reader, name): Inside<'_>, watch: &mut Watch<
 
 /// Reads columns, or rows, of `length` numbers each.
 pub(super) fn read_columns<T: Real>((reader, name): Inside<'_>, length: usize) -> Result<FileColumns<T>> {
-    let content = read_content(reader, name, Shape::FileColumns(length), &mut |_, _| {})?;
+    let content = read_content(reader, name, Shape::Columns(length), &mut |_, _| {})?;
     if content.symmetry != Symmetry::General {
         content.check_triangles(name)?;
     }
@@ -154,7 +154,7 @@ enum Shape {
     Matrix,
     Vector,
     /// Columns of a length, or rows if only these fit.
-    FileColumns(usize),
+    Columns(usize),
 }
 
 /// The `format` word of the banner.
@@ -746,11 +746,11 @@ fn read_sizes(line: &Line<'_>, layout: Layout, symmetry: Symmetry, shape: Shape)
             return Err(line.error(format!("{rows} x {cols} is no vector")));
         }
         Shape::Vector => rows.max(cols),
-        Shape::FileColumns(length) if ![rows, cols].contains(&(length as u64)) => {
+        Shape::Columns(length) if ![rows, cols].contains(&(length as u64)) => {
             return Err(line.error(unfit(&[rows as usize, cols as usize], length)));
         }
         // Each of them takes some memory, even if it is empty.
-        Shape::FileColumns(_) => rows.saturating_mul(cols).max(rows).max(cols),
+        Shape::Columns(_) => rows.saturating_mul(cols).max(rows).max(cols),
     };
     if !plausible_rows(length, count) {
         return Err(line.error(format!("{count} entries are too few for {rows} x {cols}")));

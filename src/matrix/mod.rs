@@ -162,7 +162,8 @@ impl<T: Real> Matrix<T> {
     /// Stores `a` on the device as `storage` says.
     ///
     /// # Errors
-    /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range.
+    /// As [`Matrix::new`]; [`Error::Option`] for a parameter of a format that is out of range; [`Error::Conflict`] for
+    /// [`Transposed::Scatter`] with a format that cannot do it, and for [`Format::OnTheFly`].
     pub fn stored(device: &Device, a: &(impl AsCsr<T> + ?Sized), storage: Storage) -> Result<Self> {
         let a = &*a.as_csr()?;
         stored(device, a, storage)

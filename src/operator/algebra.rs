@@ -106,6 +106,15 @@ impl<T: Real, A: LinearOperator<T>> LinearOperator<T> for Adjoint<A> {
     fn has_adjoint(&self) -> bool {
         true
     }
+    fn takes_columns(&self) -> bool {
+        self.0.takes_columns()
+    }
+    fn apply_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_adjoint_columns(columns, x, y)
+    }
+    fn apply_adjoint_columns(&self, columns: usize, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
+        self.0.apply_columns(columns, x, y)
+    }
     fn frobenius_norm(&self) -> Option<f64> {
         self.0.frobenius_norm()
     }

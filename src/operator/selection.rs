@@ -89,7 +89,7 @@ impl<T: Real> Selection<T> {
     /// Selects the elements of these indices, from 0 on, from vectors of `cols` elements.
     ///
     /// # Errors
-    /// [`Error::Option`] for an index that is not below `cols`, or that stands twice; [`Error::Shape`] for more than 2^32 - 1 columns;
+    /// [`Error::Option`] for an index that is not below `cols`, or that stands twice; [`Error::Shape`] for 2^32 - 1 columns or more;
     /// [`Error::Memory`], [`Error::Api`].
     pub fn new(device: &Device, indices: &[u32], cols: usize) -> Result<Self> {
         if cols >= NONE as usize {
@@ -99,6 +99,7 @@ impl<T: Real> Selection<T> {
                 found: cols,
             });
         }
+        device.check_memory(0, &[("a selection", 4 * (indices.len() + cols) as u64)])?;
         let mut of_columns = vec![NONE; cols];
         for (row, index) in indices.iter().enumerate() {
             let refuse = |why| Err(Error::Option { name: "indices", reason: format!("{index} (at {row}) {why}") });

@@ -190,7 +190,7 @@ impl Preconditioner {
 
 /// Incomplete factors by 3 sweeps, solved with by 5.
 const fn by_sweeps(kind: Factorisation) -> IncompleteOptions {
-    IncompleteOptions::new(kind).with_fill(Fill::Sweeps(3)).with_solve_sweeps(Some(5))
+    IncompleteOptions { solve_sweeps: Some(5), ..IncompleteOptions::new(kind).with_fill(Fill::Sweeps(3)) }
 }
 
 /// Incomplete factors with 20 entries of a row.

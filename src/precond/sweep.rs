@@ -68,6 +68,7 @@ pub struct SweepOptions {
 
 impl SweepOptions {
     setters! {
+        with_kind: kind(SweepKind),
         with_omega: omega(f64),
         with_ordering: ordering(RowOrdering),
     }

@@ -49,16 +49,13 @@ pub struct TwoLevelOptions {
 }
 
 impl TwoLevelOptions {
-    setters! {}
+    setters! {
+        with_rows: rows(impl usize),
+    }
 
     /// Parts of a number of rows that follows from the matrix.
     pub const fn new() -> Self {
         Self { rows: None }
-    }
-
-    /// A copy with parts of up to so many rows.
-    pub const fn with_rows(self, rows: Option<usize>) -> Self {
-        Self { rows }
     }
 }
 
@@ -255,7 +252,7 @@ impl PreconditionerKind for TwoLevelOptions {
     }
 
     fn with_parameters(self, given: &Parameters<'_>) -> Option<Self> {
-        Some(self.with_rows(Some(given.only()?)))
+        Some(self.with_rows(given.only::<usize>()?))
     }
 
     fn symmetry(&self) -> Symmetry {

@@ -135,10 +135,8 @@ impl<T: Real> Waves<T> {
             (None, Format::OnTheFly) => stencil()?.operator(device)?,
             (None, format) => Matrix::new(device, &stencil()?.to_csr()?, format)?,
             (Some(obstacles), format) => {
-                if obstacles.size() != size {
-                    let [width, height] = obstacles.size();
-                    let reason = format!("{width} x {height} cells on a grid of {} x {}", size[0], size[1]);
-                    return Err(Error::Option { name: "obstacles", reason });
+                for (wanted, found) in size.into_iter().zip(obstacles.size()) {
+                    same_length("cells of obstacles along a side", wanted, found)?;
                 }
                 let format = if format == Format::OnTheFly { Format::Auto } else { format };
                 Matrix::new(device, &obstacles.laplacian(1.0, weight, boundary)?, format)?

@@ -70,26 +70,31 @@ impl<T: Real> Setup<T> {
     }
 
     /// Sets the preconditioner.
+    #[must_use]
     pub fn with_preconditioner(self, preconditioner: impl Into<SharedOperator<T>>) -> Self {
         Self { preconditioner: Some(preconditioner.into()), ..self }
     }
 
     /// Sets the number of right-hand sides at once.
+    #[must_use]
     pub fn with_columns(self, columns: usize) -> Self {
         Self { columns, ..self }
     }
 
     /// Sets the null space.
+    #[must_use]
     pub fn with_null_space(self, null_space: NullSpace<T>) -> Self {
         Self { null_space: Some(null_space), ..self }
     }
 
     /// Sets the regularizations: one for all columns, or one for each.
+    #[must_use]
     pub fn with_regularizations(self, regularizations: &[Regularization]) -> Self {
         Self { regularizations: regularizations.to_vec(), ..self }
     }
 
     /// Sets a penalty of the user's own.
+    #[must_use]
     pub fn with_penalty(self, penalty: impl Penalty<T> + 'static) -> Self {
         Self { penalty: Some(Arc::new(Mutex::new(penalty))), ..self }
     }
@@ -228,7 +233,8 @@ impl<T: Real> Setup<T> {
         }
         let (images, bound) = (penalty.columns(), penalty.norm_bound());
         if !(bound >= 0.0 && bound.is_finite()) {
-            return refuse(format!("the bound of its norm, {bound}, is not a number of at least 0"));
+            let reason = format!("the bound of its norm, {bound}, is not a number of at least 0");
+            return Err(Error::Option { name: "penalty", reason });
         }
         if images != self.columns {
             return refuse(format!("it is for {images} images at once, not for {}", self.columns));

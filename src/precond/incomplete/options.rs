@@ -54,7 +54,9 @@ pub struct IncompleteOptions {
 
 impl IncompleteOptions {
     setters! {
+        with_kind: kind(Factorisation),
         with_shift: shift(impl f64),
+        with_solve_sweeps: solve_sweeps(impl usize),
         with_transposed: transposed(bool),
         with_deadline: deadline(impl Instant),
     }
@@ -64,13 +66,9 @@ impl IncompleteOptions {
         Self { kind, fill: Fill::Exact, shift: None, solve_sweeps: None, transposed: false, deadline: None }
     }
 
-    /// A copy with other places, or another way to them.
+    /// Sets [`fill`](Self::fill).
+    #[must_use]
     pub const fn with_fill(self, fill: Fill) -> Self {
         Self { fill, ..self }
-    }
-
-    /// A copy that solves by Jacobi sweeps, or exactly.
-    pub const fn with_solve_sweeps(self, sweeps: Option<usize>) -> Self {
-        Self { solve_sweeps: sweeps, ..self }
     }
 }

@@ -52,6 +52,7 @@ impl Default for AinvOptions {
 
 impl AinvOptions {
     setters! {
+        with_drop: drop(f64),
         with_orthogonalisation: orthogonalisation(Orthogonalisation),
         with_pattern: pattern(impl usize),
         with_stored_f32: stored_f32(bool),

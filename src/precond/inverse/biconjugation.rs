@@ -56,6 +56,7 @@ impl Default for NonsymmetricAinvOptions {
 
 impl NonsymmetricAinvOptions {
     setters! {
+        with_drop: drop(f64),
         with_pattern: pattern(impl usize),
         with_stored_f32: stored_f32(bool),
         with_scales: scales(bool),

@@ -191,7 +191,7 @@ pub(crate) fn check_widths(
         None => Ok(()),
         Some(other) => {
             let reason = format!("{} and {width} differ between right-hand sides", other.width);
-            Err(Error::Option { name: "width", reason })
+            Err(Error::Conflict { name: "width", reason })
         }
     }
 }

@@ -40,7 +40,7 @@ impl<T: Real> Layout<T> {
     /// Lays `a` out in `format`, or in the one that suits `reader`.
     ///
     /// # Errors
-    /// [`Error::Option`] for a parameter that is out of range, [`Error::Structure`] when 32-bit positions do not
+    /// [`Error::Option`] for a parameter that is out of range, [`Error::Conflict`] for [`Format::OnTheFly`], [`Error::Structure`] when 32-bit positions do not
     /// reach all entries and the format has no wider ones, [`Error::Memory`] when the arrays exceed `limit` bytes:
     /// checked before they are made.
     pub(crate) fn new(
