@@ -45,10 +45,11 @@ rustup run "$oldest" rustc --version >/dev/null 2>&1 \
     || rustup toolchain install "$oldest" --profile minimal --no-self-update >/dev/null \
     || failed "Rust $oldest could not be installed"
 target="${CARGO_TARGET_DIR:-$PWD/target}"
-packed="$target/packed"
-rm -rf "$packed" "$target"/package/*.crate
+rm -f "$target"/package/*.crate
+# Outside the folder of the project, whose workspace it does not belong to.
+packed=$(mktemp -d)
+trap 'rm -rf "$packed"' EXIT
 cargo package --package residuum --no-verify --allow-dirty --quiet
-mkdir -p "$packed"
 tar -xzf "$target"/package/residuum-*.crate -C "$packed" --strip-components 1
 for link in $(grep -o ']([^):# ]*' "$packed/README.md" | cut -c3- | grep -vE '^https?$'); do
     [ -e "$packed/$link" ] || failed "README.md links $link, which is not packed"
