@@ -569,7 +569,7 @@ fn bounded_methods_refuse_what_they_cannot() {
     // Images of different widths.
     let widths = [4, 6].map(|width| none().with_variation(1.0).with_width(width));
     let setup = Setup::new(Method::Pdhg, Stopping::after(3)).with_columns(2).with_regularizations(&widths);
-    assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "width", .. })));
+    assert!(matches!(Solver::with(&matrix, setup), Err(Error::Conflict { name: "width", .. })));
     // Terms over neighbours need vectors of their own.
     let mut pdhg = Solver::new(&matrix, Method::Pdhg, Stopping::after(3)).unwrap();
     let variation = none().with_variation(1.0).with_width(4);

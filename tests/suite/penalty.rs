@@ -335,7 +335,9 @@ fn faults_of_a_penalty_are_said() {
             assert_eq!((found, x.to_vec().unwrap()), (stop, vec![0.0; PIXELS]));
         }
         let refused = |setup: Setup<f64>| match set_up(setup) {
-            Err(Error::Conflict { name: "penalty", reason }) => println!("{reason}"),
+            Err(Error::Conflict { name: "penalty", reason } | Error::Option { name: "penalty", reason }) => {
+                println!("{reason}")
+            }
             other => panic!("{other:?}"),
         };
         let edges = |columns| Edges::<f64>::new(&device, SHAPE, TERMS, columns);
