@@ -144,10 +144,11 @@ fn draw<T: Real>(a: &Csr<T>, path: &Path) -> Result<()> {
     let counts = counts(a, [width, height]);
     let most = counts.iter().max().copied().unwrap_or(0).max(1) as f64;
     let shade = |count: usize| if count == 0 { 255 } else { (160.0 * (1.0 - (count as f64 / most).sqrt())) as u8 };
-    let line = |y: usize| (0..width * zoom).map(move |x| (y, x)).map(|(y, x)| shade(counts[y * width + x / zoom]));
-    let pixels: Vec<u8> = (0..height * zoom).flat_map(|y| line(y / zoom).collect::<Vec<_>>()).collect();
+    let across = width * zoom;
+    let field = |pixel: usize| pixel / across / zoom * width + pixel % across / zoom;
+    let pixels: Vec<u8> = (0..across * height * zoom).map(|pixel| shade(counts[field(pixel)])).collect();
     io::write_atomically(path, |file| {
-        let mut encoder = png::Encoder::new(file, (width * zoom) as u32, (height * zoom) as u32);
+        let mut encoder = png::Encoder::new(file, across as u32, (height * zoom) as u32);
         encoder.set_color(png::ColorType::Grayscale);
         encoder.set_depth(png::BitDepth::Eight);
         let mut writer = encoder.write_header().map_err(std::io::Error::other)?;

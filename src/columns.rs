@@ -49,7 +49,7 @@ fn separate_here<T: Real>(data: &[T], count: usize) -> Vec<Vec<T>> {
 }
 
 /// Fails unless there are columns.
-fn check_count(count: usize) -> Result<()> {
+pub(crate) fn check_count(count: usize) -> Result<()> {
     let reason = || "0 columns; 1 and more are possible".into();
     if count > 0 { Ok(()) } else { Err(Error::Option { name: "columns", reason: reason() }) }
 }

@@ -185,6 +185,19 @@ pub(crate) fn unknown(name: &'static str, text: &str, known: impl Into<String>) 
     Error::Name { name, text: text.into(), known: known.into() }
 }
 
+/// The one of `all` that `text` names.
+pub(crate) fn named<V: Copy>(
+    name: &'static str,
+    text: &str,
+    all: &[V],
+    name_of: impl Fn(V) -> &'static str,
+) -> Result<V> {
+    all.iter().copied().find(|known| name_of(*known) == text).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|known| name_of(*known)).collect();
+        unknown(name, text, names.join(", "))
+    })
+}
+
 /// Fails unless two lengths agree.
 pub(crate) fn same_length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::Shape { what, expected, found }) }

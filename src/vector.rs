@@ -27,14 +27,13 @@ use crate::number::{Accumulation, Precision, Real, per_number};
 #[derive(Debug)]
 pub struct Vector<T: Real> {
     device: Device,
-    len: usize,
     memory: Memory<T>,
 }
 
-/// The length of a vector, which kernels count in 32 bits.
-fn checked_len(len: usize) -> Result<usize> {
+/// Fails for a length that kernels, which count in 32 bits, cannot have.
+fn check_len(len: usize) -> Result<()> {
     match u32::try_from(len) {
-        Ok(_) => Ok(len),
+        Ok(_) => Ok(()),
         Err(_) => {
             Err(Error::Shape { what: "length of a vector, at most", expected: u32::MAX as usize, found: len })
         }
@@ -111,9 +110,9 @@ impl<T: Real> Vector<T> {
 
     fn from_slice_here(device: &Device, data: &[T]) -> Result<Self> {
         device.require(T::PRECISION)?;
-        let len = checked_len(data.len())?;
+        check_len(data.len())?;
         let memory = device.place().upload(data)?;
-        Ok(Self { device: device.clone(), len, memory })
+        Ok(Self { device: device.clone(), memory })
     }
 
     /// A vector of `len` zeros.
@@ -134,17 +133,17 @@ impl<T: Real> Vector<T> {
 
     fn filled_here(device: &Device, len: usize, value: T) -> Result<Self> {
         device.require(T::PRECISION)?;
-        let len = checked_len(len)?;
+        check_len(len)?;
         device.check_memory(0, &[("a vector", (len * T::PRECISION.bytes()) as u64)])?;
         let memory = device.place().filled(len, value)?;
-        Ok(Self { device: device.clone(), len, memory })
+        Ok(Self { device: device.clone(), memory })
     }
 
     /// A vector in memory of `device`.
     pub(crate) fn on_memory(device: &Device, memory: Memory<T>) -> Result<Self> {
         device.require(T::PRECISION)?;
-        let len = checked_len(memory.len())?;
-        Ok(Self { device: device.clone(), len, memory })
+        check_len(memory.len())?;
+        Ok(Self { device: device.clone(), memory })
     }
 
     pub(crate) fn memory(&self) -> &Memory<T> {
@@ -157,12 +156,12 @@ impl<T: Real> Vector<T> {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.len
+        self.memory.len()
     }
 
     /// Tells if there are no elements.
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Device of the vector.
@@ -179,7 +178,7 @@ impl<T: Real> Vector<T> {
     }
 
     fn to_vec_here(&self) -> Result<Vec<T>> {
-        let mut data = vec![T::default(); self.len];
+        let mut data = vec![T::default(); self.len()];
         self.memory.read(0, &mut data)?;
         Ok(data)
     }
@@ -193,7 +192,7 @@ impl<T: Real> Vector<T> {
     }
 
     fn write_here(&mut self, data: &[T]) -> Result<()> {
-        same_length("data for a vector", self.len, data.len())?;
+        same_length("data for a vector", self.len(), data.len())?;
         self.memory.write(data)
     }
 
@@ -202,7 +201,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Memory`], [`Error::Api`].
     pub fn try_clone(&self) -> Result<Self> {
-        let mut copy = Self::zeros(self.device(), self.len)?;
+        let mut copy = Self::zeros(self.device(), self.len())?;
         copy.copy_from(self)?;
         Ok(copy)
     }
@@ -212,7 +211,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn copy_from(&mut self, y: &Self) -> Result<()> {
-        same_length("vectors of a copy", self.len, y.len)?;
+        same_length("vectors of a copy", self.len(), y.len())?;
         update(self, Update::Copy(y))
     }
 
@@ -229,7 +228,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn scaled_from(&mut self, alpha: T, y: &Self) -> Result<()> {
-        same_length("vectors of a scaling", self.len, y.len)?;
+        same_length("vectors of a scaling", self.len(), y.len())?;
         update(self, Update::ScaledFrom(alpha, y))
     }
 
@@ -246,7 +245,7 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn axpby(&mut self, alpha: T, y: &Self, beta: T) -> Result<()> {
-        same_length("vectors of a sum", self.len, y.len)?;
+        same_length("vectors of a sum", self.len(), y.len())?;
         update(self, Update::Sum(alpha, y, beta))
     }
 
@@ -255,8 +254,8 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn sum_of(&mut self, alpha: T, y: &Self, beta: T, z: &Self) -> Result<()> {
-        same_length("vectors of a sum", self.len, y.len)?;
-        same_length("vectors of a sum", self.len, z.len)?;
+        same_length("vectors of a sum", self.len(), y.len())?;
+        same_length("vectors of a sum", self.len(), z.len())?;
         update(self, Update::SumOf([alpha, beta], y, z))
     }
 
@@ -265,8 +264,8 @@ impl<T: Real> Vector<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::DeviceMismatch`].
     pub fn product_of(&mut self, y: &Self, z: &Self) -> Result<()> {
-        same_length("vectors of a pointwise product", self.len, y.len)?;
-        same_length("vectors of a pointwise product", self.len, z.len)?;
+        same_length("vectors of a pointwise product", self.len(), y.len())?;
+        same_length("vectors of a pointwise product", self.len(), z.len())?;
         update(self, Update::Product(y, z))
     }
 
@@ -301,7 +300,7 @@ impl<T: Real> Vector<T> {
     /// # Cost
     /// Two launches and a read, which waits; `2 size n` bytes.
     pub fn reduce_products(&self, reduction: Reduction, other: &Self) -> Result<f64> {
-        same_length("vectors of a reduction", self.len, other.len)?;
+        same_length("vectors of a reduction", self.len(), other.len())?;
         reduce_column(self, Column::ALONE, (reduction, Terms::Products), other)
     }
 
@@ -421,7 +420,7 @@ mod tests {
         for (len, right) in
             [(0, true), (u32::MAX as usize, true), (u32::MAX as usize + 1, false), (usize::MAX, false)]
         {
-            assert_eq!(checked_len(len).is_ok(), right, "{len}");
+            assert_eq!(check_len(len).is_ok(), right, "{len}");
         }
         // Before anything is allocated, on every way to a vector.
         let device = Device::host();

@@ -7,7 +7,7 @@ use super::edges::{Edges, Sides};
 use super::scanner::{Beam, FURTHEST, Grid, Scanner};
 use crate::backend::tomography::fbp::{self, Views};
 use crate::device::Device;
-use crate::error::{Error, Result, same_length, unknown};
+use crate::error::{Error, Result, named, same_length};
 use crate::fourier::{Complex, Fourier};
 use crate::number::{Real, per_number};
 use crate::threads;
@@ -69,10 +69,7 @@ impl std::str::FromStr for Filter {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|filter| filter.name() == text)
-            .ok_or_else(|| unknown("filter", text, Self::ALL.map(Self::name).join(", ")))
+        named("filter", text, &Self::ALL, Self::name)
     }
 }
 

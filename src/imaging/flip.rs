@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::scan::Scan;
 use super::scanner::{Beam, Scanner};
-use crate::error::{Error, Result, unknown};
+use crate::error::{Error, Result, named};
 
 /// Part of a scan that runs the other way than its geometry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,10 +50,7 @@ impl std::str::FromStr for Flip {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|flip| flip.name() == text)
-            .ok_or_else(|| unknown("flip", text, Self::ALL.map(Self::name).join(", ")))
+        named("flip", text, &Self::ALL, Self::name)
     }
 }
 

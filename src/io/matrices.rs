@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{matrix_market, npz, petsc};
+use super::matrix_market::{self, check_written};
+use super::{npz, petsc};
 use crate::error::{Error, Result};
 use crate::number::{Real, per_number};
 use crate::sparse::{AsCsr, Csr};
@@ -60,13 +61,10 @@ per_number! {
 }
 
 fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
-    if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
-    }
     match MatrixForm::of(path)? {
         MatrixForm::MatrixMarket => matrix_market::write_matrix(path, a),
-        MatrixForm::Npz => npz::write_matrix(path, a),
-        MatrixForm::Petsc => petsc::write_matrix(path, a),
+        MatrixForm::Npz => check_written(a).and_then(|()| npz::write_matrix(path, a)),
+        MatrixForm::Petsc => check_written(a).and_then(|()| petsc::write_matrix(path, a)),
     }
 }
 

@@ -130,10 +130,14 @@ per_number! {
     fn write_rows<T>(path: &Path, a: &Csr<T>) -> Result<()> = write_rows_here;
 }
 
+/// Fails on a value that readers would refuse.
+pub(super) fn check_written<T: Real>(a: &Csr<T>) -> Result<()> {
+    let what = || "the matrix to be written".into();
+    a.first_not_finite().map_or(Ok(()), |index| Err(Error::NotFinite { what: what(), index }))
+}
+
 fn write_rows_here<T: Real>(path: &Path, a: &Csr<T>) -> Result<()> {
-    if let Some(index) = a.first_not_finite() {
-        return Err(Error::NotFinite { what: "the matrix to be written".into(), index });
-    }
+    check_written(a)?;
     write_atomically(path, |out| {
         writeln!(out, "%%MatrixMarket matrix coordinate real general")?;
         writeln!(out, "{} {} {}", a.rows(), a.cols(), a.nnz())?;

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::linear::LinearOperator;
+use crate::columns::check_count;
 use crate::device::Device;
 use crate::error::{Error, Result, same_length};
 use crate::memory::Memory;
@@ -126,16 +127,11 @@ impl<T: Real> Selection<T> {
     fn multiply(&self, columns: usize, back: bool, x: &Vector<T>, y: &mut Vector<T>) -> Result<()> {
         let Places { device, of_rows, of_columns } = &*self.places;
         let [from, to] = if back { [of_columns, of_rows] } else { [of_rows, of_columns] };
-        check_columns(columns)?;
+        check_count(columns)?;
         same_length("vector to multiply", to.len() * columns, x.len())?;
         same_length("result of a product", from.len() * columns, y.len())?;
         select(device, columns, from, x, y)
     }
-}
-
-/// Fails for no columns.
-fn check_columns(columns: usize) -> Result<()> {
-    if columns > 0 { Ok(()) } else { Err(Error::Option { name: "columns", reason: "there are none".into() }) }
 }
 
 impl<T: Real> LinearOperator<T> for Selection<T> {

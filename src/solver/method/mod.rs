@@ -34,7 +34,7 @@ pub(crate) use info::Symmetry;
 use info::{Bounds, MethodInfo};
 
 use super::weight::{Least, WeightRule};
-use crate::error::{Error, Result, unknown};
+use crate::error::{Error, Result, named};
 use crate::text::listed;
 
 /// An iterative method and its parameters. [`methods`](crate::methods) has the recurrence, cost and source of each.
@@ -326,15 +326,11 @@ impl FromStr for Method {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let refuse = |reason| Error::Option { name: "method", reason };
-        let method = Self::ALL.iter().copied().find(|m| m.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(Self::name).collect();
-            unknown("method", name, names.join(", "))
-        })?;
-        match method {
+        match named("method", name, Self::ALL, |method| method.name())? {
             // The bounds in `ALL` are placeholders.
             Self::Chebyshev { .. } => {
-                Err(refuse(format!("{name} needs bounds of the eigenvalues: name them in Method::Chebyshev")))
+                let reason = format!("{name} needs bounds of the eigenvalues: name them in Method::Chebyshev");
+                Err(Error::Option { name: "method", reason })
             }
             method => Ok(method),
         }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use super::minimum_degree::minimum_degree;
 use super::permutation::{Permutation, neighbours};
-use crate::error::{Error, Result, same_length, unknown};
+use crate::error::{Error, Result, named, same_length};
 use crate::number::Real;
 use crate::sparse::{AsCsr, Csr};
 
@@ -66,10 +66,7 @@ impl FromStr for Ordering {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|known| known.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|known| known.name()).collect();
-            unknown("order", name, names.join(", "))
-        })
+        named("order", name, Self::ALL, Self::name)
     }
 }
 
