@@ -1,7 +1,7 @@
 // The correction term of CGNR by itself, for one image. Joined after correction.cl.
 
 // Diffusivity of pixel i of x, 0 without total variation.
-static real_t diffusivity_at(uint n, uint width, __global const real_t* x, uint i, __global const acc_t* weights)
+static real_t diffusivity_at(uint n, uint width, __global const real_t* x, uint i, const weights_t* weights)
 {
     if (EDGES < 2) return 0;
     const real_t here = x[i];
@@ -17,23 +17,25 @@ __kernel GROUP
 void cgnr_correction(uint n, uint span, uint width, uint own, __global const acc_t* restrict weights,
                      __global const real_t* restrict x, __global const real_t* restrict v, __global real_t* restrict out)
 {
+    weights_t held;
+    read_weights(&held, weights);
     const uint first = get_group_id(0) * span;
     const uint last = min(first + span, n);
     for (uint i = first + get_local_id(0); i < last; i += WG) {
         const real_t here = v[i];
-        acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
+        acc_t sum = acc_mul(held.tikhonov, acc_real(here));
         if (EDGES > 0) {
             const uint column = i % width;
-            const real_t phi = diffusivity_at(n, width, x, i, weights);
-            if (column + 1 < width) sum = acc_add(sum, edge(here, v[i + 1], phi, weights));
-            if (i + width < n) sum = acc_add(sum, edge(here, v[i + width], phi, weights));
-            if (column > 0) sum = acc_add(sum, edge(here, v[i - 1], diffusivity_at(n, width, x, i - 1, weights), weights));
+            const real_t phi = diffusivity_at(n, width, x, i, &held);
+            if (column + 1 < width) sum = acc_add(sum, edge(here, v[i + 1], phi, &held));
+            if (i + width < n) sum = acc_add(sum, edge(here, v[i + width], phi, &held));
+            if (column > 0) sum = acc_add(sum, edge(here, v[i - 1], diffusivity_at(n, width, x, i - 1, &held), &held));
             if (i >= width)
-                sum = acc_add(sum, edge(here, v[i - width], diffusivity_at(n, width, x, i - width, weights), weights));
+                sum = acc_add(sum, edge(here, v[i - width], diffusivity_at(n, width, x, i - width, &held), &held));
         }
         int violated;
-        const real_t bound = violated_bound(x[i], weights, &violated);
-        if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(own ? here - bound : here)));
+        const real_t bound = violated_bound(x[i], &held, &violated);
+        if (violated) sum = acc_add(sum, acc_mul(held.box, acc_real(own ? here - bound : here)));
         out[i] = acc_to_real(sum);
     }
 }

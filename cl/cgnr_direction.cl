@@ -20,8 +20,8 @@ static int choose_direction(const shape_t shape, uint slot, __global const acc_t
         if (tests && get_local_id(0) == 0) hand_on(status, slot);
         return 0;
     }
-    fold_registers(total, 3 * COLUMNS, scratch);
-    if (tests) fold_registers(total + 3 * COLUMNS, COLUMNS, scratch);
+    fold_registers(total, 3 * COLUMNS, get_local_id(0), WG, scratch);
+    if (tests) fold_registers(total + 3 * COLUMNS, COLUMNS, get_local_id(0), WG, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
         // s.s, s.s_old, s.d_old and r.r.
         ss[c] = total[c];
@@ -61,12 +61,13 @@ static void record(const shape_t shape, uint slot, uint c, acc_t rr, acc_t ss, a
     STATE_OF(status, 1 - slot, c)[ITERATION] = iteration;
 }
 
-// The stopping test of every column, which one item of one group makes.
+// The stopping test of every column, which one group makes. An item to a column: their limits lie far apart in memory, and one item
+// would wait for those of one column after another.
 static void test(const shape_t shape, uint slot, const acc_t* rr, const acc_t* ss, const acc_t* descent,
                  __global acc_t* registers, __global int* status, __global acc_t* history)
 {
-    if (get_local_id(0) == 0)
-        for (uint c = 0; c < COLUMNS; ++c) record(shape, slot, c, rr[c], ss[c], descent[c], registers, status, history);
+    for (uint c = get_local_id(0); c < COLUMNS; c += WG)
+        record(shape, slot, c, rr[c], ss[c], descent[c], registers, status, history);
 }
 
 // q = A d for the rows of chunks first_chunk .. last_chunk, with their sums of q.q.
@@ -83,51 +84,66 @@ static void forward_rows(const shape_t shape, uint first_chunk, uint last_chunk,
                scratch);
 }
 
-// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk, with their sums of d.F(x, d). Columns of a chunk lie
-// side by side in the group, like chunks: a chunk alone keeps few items busy.
+// F(x, d) of pixel i in column c, where d is `here` and x is `x`.
+static acc_t correction_along(const shape_t shape, const vector_t* direction, size_t i, uint c, real_t here, real_t x,
+                              __global const real_t* phi, const weights_t* weights)
+{
+    acc_t sum = acc_mul(weights->tikhonov, acc_real(here));
+    if (EDGES > 0) {
+        const uint column = (uint)i % shape.width;
+        const real_t own = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
+        if (column + 1 < shape.width) sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), own, weights));
+        if (i + shape.width < shape.cols)
+            sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), own, weights));
+        if (column > 0)
+            sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c), EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
+        if (i >= shape.width)
+            sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
+                                    EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
+    }
+    int violated;
+    violated_bound(x, weights, &violated);
+    return violated ? acc_add(sum, acc_mul(weights->box, acc_real(here))) : sum;
+}
+
+// d = s + beta d_old for the pixels of chunks first_chunk .. last_chunk, with their sums of d.F(x, d).
 static void forward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* direction,
                            __global const real_t* x, __global const real_t* phi, __global real_t* d_new,
                            __global const acc_t* registers, __global acc_t* sums, __local acc_t* scratch)
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
-    for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
-        const uint mine = (base + slot) / COLUMNS;
-        const uint c = base + slot - mine * COLUMNS;
-        __global const acc_t* weights = FILE_OF(registers, shape.slot, c) + shape.weights;
+    for (uint base = first_chunk; base < last_chunk; base += PIXEL_SLOTS) {
+        const uint mine = base + slot;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
-        acc_t lane[PIXEL_ITEM_LANES];
-        for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) lane[j] = acc_real(0);
-        for (size_t block = first; block < last; block += PIXEL_LANES)
-            for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
-                const size_t i = block + place + j * WG;
-                if (i >= last) continue;
-                const real_t here = vector_at(direction, i, c);
-                d_new[i * COLUMNS + c] = here;
-                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-                if (EDGES > 0) {
-                    const uint column = (uint)i % shape.width;
-                    const real_t own = EDGES == 2 ? phi[i * COLUMNS + c] : 0;
-                    if (column + 1 < shape.width)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i + 1, c), own, weights));
-                    if (i + shape.width < shape.cols)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i + shape.width, c), own, weights));
-                    if (column > 0)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i - 1, c),
-                                                EDGES == 2 ? phi[(i - 1) * COLUMNS + c] : 0, weights));
-                    if (i >= shape.width)
-                        sum = acc_add(sum, edge(here, vector_at(direction, i - shape.width, c),
-                                                EDGES == 2 ? phi[(i - shape.width) * COLUMNS + c] : 0, weights));
-                }
-                int violated;
-                violated_bound(x[i * COLUMNS + c], weights, &violated);
-                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here)));
-                lane[j] = acc_add(lane[j], acc_mul(acc_real(here), sum));
+        acc_t held[COLUMNS];
+        for (uint c0 = 0; c0 < COLUMNS; c0 += ABREAST) {
+            acc_t lane[ABREAST][PIXEL_ITEM_LANES];
+            weights_t weights[ABREAST];
+            for (uint k = 0; k < ABREAST; ++k) {
+                read_weights(&weights[k], FILE_OF(registers, shape.slot, c0 + k) + shape.weights);
+                for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) lane[k][j] = acc_real(0);
             }
-        acc_t held[1];
-        held[0] = item_fold(lane, PIXEL_ITEM_LANES);
-        run_folds(held, 1, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
-        if (place == 0 && mine < last_chunk) sums[df_run(shape, c) + mine] = held[0];
+            for (size_t block = first; block < last; block += PIXEL_LANES)
+                for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
+                    const size_t i = block + place + j * WG;
+                    if (i >= last) continue;
+                    real_t here[ABREAST], image[ABREAST];
+                    for (uint k = 0; k < ABREAST; ++k) {
+                        here[k] = vector_at(direction, i, c0 + k);
+                        image[k] = x[i * COLUMNS + c0 + k];
+                    }
+                    for (uint k = 0; k < ABREAST; ++k) {
+                        d_new[i * COLUMNS + c0 + k] = here[k];
+                        const acc_t sum = correction_along(shape, direction, i, c0 + k, here[k], image[k], phi, &weights[k]);
+                        lane[k][j] = acc_add(lane[k][j], acc_mul(acc_real(here[k]), sum));
+                    }
+                }
+            for (uint k = 0; k < ABREAST; ++k) held[c0 + k] = item_fold(lane[k], PIXEL_ITEM_LANES);
+        }
+        fold_registers(held, COLUMNS, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
+        if (place == 0 && mine < last_chunk)
+            for (uint c = 0; c < COLUMNS; ++c) sums[df_run(shape, c) + mine] = held[c];
     }
 }

@@ -94,16 +94,18 @@ static void partial_folds(acc_t* held, runs_t a, runs_t b)
     for (uint k = 0; k < runs; ++k) held[k] = item_fold(lane[k], FOLD_ITEM_LANES);
 }
 
-// CHUNK_ITEMS and ITEM_LANES of the chunks of pixels.
+// CHUNK_ITEMS, ITEM_LANES and SIDE_BY_SIDE of the chunks of pixels.
 #define PIXEL_ITEMS (PIXEL_LANES < WG ? PIXEL_LANES : WG)
 #define PIXEL_ITEM_LANES (PIXEL_LANES > WG ? PIXEL_LANES / WG : 1)
+#define PIXEL_SLOTS (WG / PIXEL_ITEMS)
+// Columns of a pixel that an item takes at once: their loads are under way together. An item alone has too many lanes for that.
+#define ABREAST (WG == 1 ? 1 : COLUMNS)
 
 // Runs that are folded at once: scratch has as many times WG places.
 #define RUNS (COLUMNS > 3 ? 4 : 3)
 
-// Folds `count` numbers that every item holds, RUNS at a time.
-static void fold_registers(acc_t* held, uint count, __local acc_t* scratch)
+// Folds `count` numbers of every item as run_folds does, RUNS at a time.
+static void fold_registers(acc_t* held, uint count, uint place, uint width, __local acc_t* run)
 {
-    for (uint k = 0; k < count; k += RUNS)
-        run_folds(held + k, count - k < RUNS ? count - k : RUNS, get_local_id(0), WG, scratch);
+    for (uint k = 0; k < count; k += RUNS) run_folds(held + k, count - k < RUNS ? count - k : RUNS, place, width, run);
 }

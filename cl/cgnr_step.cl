@@ -1,5 +1,38 @@
 // Part of a CGNR iteration up to s = A'r - F(x, x). Joined after correction.cl.
 
+// F(x, x) of pixel i in column c, whose value is `here`. Its phi is written.
+static acc_t correction_here(const shape_t shape, const vector_t* image, size_t i, uint c, real_t here,
+                             __global real_t* phi, const weights_t* weights)
+{
+    acc_t sum = acc_mul(weights->tikhonov, acc_real(here));
+    if (EDGES > 0) {
+        const uint column = (uint)i % shape.width;
+        const int has_right = column + 1 < shape.width;
+        const int has_down = i + shape.width < shape.cols;
+        const real_t right = has_right ? vector_at(image, i + 1, c) : here;
+        const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
+        const real_t own = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
+        if (EDGES == 2) phi[i * COLUMNS + c] = own;
+        if (has_right) sum = acc_add(sum, edge(here, right, own, weights));
+        if (has_down) sum = acc_add(sum, edge(here, down, own, weights));
+        if (column > 0) {
+            const real_t left = vector_at(image, i - 1, c);
+            const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
+            const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
+            sum = acc_add(sum, edge(here, left, theirs, weights));
+        }
+        if (i >= shape.width) {
+            const real_t up = vector_at(image, i - shape.width, c);
+            const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
+            const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
+            sum = acc_add(sum, edge(here, up, theirs, weights));
+        }
+    }
+    int violated;
+    const real_t bound = violated_bound(here, weights, &violated);
+    return violated ? acc_add(sum, acc_mul(weights->box, acc_real(here - bound))) : sum;
+}
+
 // x_new = x + alpha d, phi of it, s_new less F(x_new, x_new) for the pixels of chunks first_chunk .. last_chunk, with their
 // sums. Column c of x stays as it is if bit c of `stopped` is set, and x_new is not written at a start.
 static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chunk, const vector_t* image, uint stopped,
@@ -9,65 +42,52 @@ static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chu
 {
     const uint slot = get_local_id(0) / PIXEL_ITEMS;
     const uint place = get_local_id(0) & (PIXEL_ITEMS - 1);
-    for (uint base = first_chunk * COLUMNS; base < last_chunk * COLUMNS; base += WG / PIXEL_ITEMS) {
-        const uint mine = (base + slot) / COLUMNS;
-        const uint c = base + slot - mine * COLUMNS;
-        __global const acc_t* weights = FILE_OF(registers, shape.slot, c) + shape.weights;
+    for (uint base = first_chunk; base < last_chunk; base += PIXEL_SLOTS) {
+        const uint mine = base + slot;
         const size_t first = mine * (size_t)shape.col_chunk;
         const size_t last = mine < last_chunk ? min(first + shape.col_chunk, (size_t)shape.cols) : first;
-        acc_t ss[PIXEL_ITEM_LANES], so[PIXEL_ITEM_LANES], sd[PIXEL_ITEM_LANES];
-        for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) ss[j] = so[j] = sd[j] = acc_real(0);
-        for (size_t block = first; block < last; block += PIXEL_LANES)
-            for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
-                const size_t i = block + place + j * WG;
-                if (i >= last) continue;
-                const size_t at = i * COLUMNS + c;
-                const real_t here = vector_at(image, i, c);
-                // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
-                if (!starts) x_new[at] = stopped >> c & 1 ? image->u[at] : here;
-                acc_t sum = acc_mul(weights[TIKHONOV], acc_real(here));
-                if (EDGES > 0) {
-                    const uint column = (uint)i % shape.width;
-                    const int has_right = column + 1 < shape.width;
-                    const int has_down = i + shape.width < shape.cols;
-                    const real_t right = has_right ? vector_at(image, i + 1, c) : here;
-                    const real_t down = has_down ? vector_at(image, i + shape.width, c) : here;
-                    const real_t own = EDGES == 2 ? diffusivity(here, right, down, weights) : 0;
-                    if (EDGES == 2) phi[at] = own;
-                    if (has_right) sum = acc_add(sum, edge(here, right, own, weights));
-                    if (has_down) sum = acc_add(sum, edge(here, down, own, weights));
-                    if (column > 0) {
-                        const real_t left = vector_at(image, i - 1, c);
-                        const real_t below = EDGES == 2 && has_down ? vector_at(image, i - 1 + shape.width, c) : left;
-                        const real_t theirs = EDGES == 2 ? diffusivity(left, here, below, weights) : 0;
-                        sum = acc_add(sum, edge(here, left, theirs, weights));
+        acc_t held[3 * COLUMNS]; // s.s, s.s_old and s.d
+        for (uint c0 = 0; c0 < COLUMNS; c0 += ABREAST) {
+            acc_t ss[ABREAST][PIXEL_ITEM_LANES], so[ABREAST][PIXEL_ITEM_LANES], sd[ABREAST][PIXEL_ITEM_LANES];
+            weights_t weights[ABREAST];
+            for (uint k = 0; k < ABREAST; ++k) {
+                read_weights(&weights[k], FILE_OF(registers, shape.slot, c0 + k) + shape.weights);
+                for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) ss[k][j] = so[k][j] = sd[k][j] = acc_real(0);
+            }
+            for (size_t block = first; block < last; block += PIXEL_LANES)
+                for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
+                    const size_t i = block + place + j * WG;
+                    if (i >= last) continue;
+                    // All is loaded before anything is written: a compiler does not know that these vectors are not the same.
+                    real_t here[ABREAST], product[ABREAST], last_s[ABREAST], last_d[ABREAST];
+                    for (uint k = 0; k < ABREAST; ++k) {
+                        const size_t at = i * COLUMNS + c0 + k;
+                        here[k] = vector_at(image, i, c0 + k);
+                        product[k] = s_new[at];
+                        last_s[k] = s[at];
+                        last_d[k] = d[at];
                     }
-                    if (i >= shape.width) {
-                        const real_t up = vector_at(image, i - shape.width, c);
-                        const real_t beside = EDGES == 2 && has_right ? vector_at(image, i - shape.width + 1, c) : up;
-                        const real_t theirs = EDGES == 2 ? diffusivity(up, beside, here, weights) : 0;
-                        sum = acc_add(sum, edge(here, up, theirs, weights));
+                    for (uint k = 0; k < ABREAST; ++k) {
+                        const size_t at = i * COLUMNS + c0 + k;
+                        // x + 0 d would lose the sign of a zero: a stopped column keeps its bits.
+                        if (!starts) x_new[at] = stopped >> (c0 + k) & 1 ? image->u[at] : here[k];
+                        const acc_t correction = correction_here(shape, image, i, c0 + k, here[k], phi, &weights[k]);
+                        const real_t next = acc_to_real(acc_sub(acc_real(product[k]), correction));
+                        s_new[at] = next;
+                        ss[k][j] = acc_add(ss[k][j], acc_product(next, next));
+                        so[k][j] = acc_add(so[k][j], acc_product(next, last_s[k]));
+                        sd[k][j] = acc_add(sd[k][j], acc_product(next, last_d[k]));
                     }
                 }
-                int violated;
-                const real_t bound = violated_bound(here, weights, &violated);
-                if (violated) sum = acc_add(sum, acc_mul(weights[BOX], acc_real(here - bound)));
-                const real_t next = acc_to_real(acc_sub(acc_real(s_new[at]), sum));
-                s_new[at] = next;
-                ss[j] = acc_add(ss[j], acc_product(next, next));
-                so[j] = acc_add(so[j], acc_product(next, s[at]));
-                sd[j] = acc_add(sd[j], acc_product(next, d[at]));
+            for (uint k = 0; k < ABREAST; ++k) {
+                held[c0 + k] = item_fold(ss[k], PIXEL_ITEM_LANES);
+                held[COLUMNS + c0 + k] = item_fold(so[k], PIXEL_ITEM_LANES);
+                held[2 * COLUMNS + c0 + k] = item_fold(sd[k], PIXEL_ITEM_LANES);
             }
-        acc_t held[3];
-        held[0] = item_fold(ss, PIXEL_ITEM_LANES);
-        held[1] = item_fold(so, PIXEL_ITEM_LANES);
-        held[2] = item_fold(sd, PIXEL_ITEM_LANES);
-        run_folds(held, 3, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
-        if (place == 0 && mine < last_chunk) {
-            sums[ss_run(shape, c) + mine] = held[0];
-            sums[so_run(shape, c) + mine] = held[1];
-            sums[sd_run(shape, c) + mine] = held[2];
         }
+        fold_registers(held, 3 * COLUMNS, place, PIXEL_ITEMS, scratch + slot * PIXEL_ITEMS);
+        if (place == 0 && mine < last_chunk)
+            for (uint k = 0; k < 3 * COLUMNS; ++k) sums[ss_run(shape, 0) + k * shape.col_groups + mine] = held[k];
     }
 }
 
@@ -124,7 +144,7 @@ static int step_length(const shape_t shape, uint slot, uint starts, __global con
         if (writer) hand_on(status, slot);
         return 0;
     }
-    fold_registers(total, 2 * COLUMNS, scratch);
+    fold_registers(total, 2 * COLUMNS, get_local_id(0), WG, scratch);
     for (uint c = 0; c < COLUMNS; ++c) {
         const acc_t curvature = acc_add(total[c], total[COLUMNS + c]);
         acc_t alpha = acc_real(0);

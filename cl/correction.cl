@@ -1,27 +1,42 @@
-// The correction term F(x, v) of cgnr_parts.cl, one neighbour at a time. `weights` are those of one right-hand side.
+// The correction term F(x, v) of cgnr_parts.cl, one neighbour at a time.
 //
 // Required macro:
 //   EDGES   0 no neighbour terms, 1 smoothness, 2 smoothness and total variation
 
-static real_t violated_bound(real_t x, __global const acc_t* weights, int* violated)
+// Weights of one right-hand side.
+typedef struct {
+    acc_t tikhonov, smooth, variation, epsilon2, box;
+    real_t lower, upper;
+} weights_t;
+
+static void read_weights(weights_t* weights, __global const acc_t* words)
 {
-    const real_t lower = acc_to_real(weights[LOWER]);
-    const real_t upper = acc_to_real(weights[UPPER]);
-    *violated = x < lower || x > upper;
-    return x < lower ? lower : upper;
+    weights->tikhonov = words[TIKHONOV];
+    if (EDGES > 0) weights->smooth = words[SMOOTH];
+    if (EDGES == 2) weights->variation = words[VARIATION];
+    if (EDGES == 2) weights->epsilon2 = words[EPSILON2];
+    weights->box = words[BOX];
+    weights->lower = acc_to_real(words[LOWER]);
+    weights->upper = acc_to_real(words[UPPER]);
 }
 
-static acc_t edge(real_t here, real_t there, real_t phi, __global const acc_t* weights)
+static real_t violated_bound(real_t x, const weights_t* weights, int* violated)
 {
-    acc_t weight = weights[SMOOTH];
-    if (EDGES == 2) weight = acc_add(weight, acc_mul(weights[VARIATION], acc_real(phi)));
+    *violated = x < weights->lower || x > weights->upper;
+    return x < weights->lower ? weights->lower : weights->upper;
+}
+
+static acc_t edge(real_t here, real_t there, real_t phi, const weights_t* weights)
+{
+    acc_t weight = weights->smooth;
+    if (EDGES == 2) weight = acc_add(weight, acc_mul(weights->variation, acc_real(phi)));
     return acc_mul(weight, acc_real(here - there));
 }
 
-static real_t diffusivity(real_t here, real_t right, real_t down, __global const acc_t* weights)
+static real_t diffusivity(real_t here, real_t right, real_t down, const weights_t* weights)
 {
     const real_t dx = right - here;
     const real_t dy = down - here;
-    const acc_t square = acc_add(acc_add(acc_product(dx, dx), acc_product(dy, dy)), weights[EPSILON2]);
+    const acc_t square = acc_add(acc_add(acc_product(dx, dx), acc_product(dy, dy)), weights->epsilon2);
     return acc_to_real(acc_div(acc_real(1), acc_sqrt(square)));
 }

@@ -149,14 +149,6 @@ static void form_vector(vector_t* vector, __global const real_t* u, __global con
     vector->staged = 0;
 }
 
-// Factor of v in column c. Chosen, so that an array whose column only an item knows stays in registers.
-static real_t scale_of(const vector_t* vector, uint c)
-{
-    real_t scale = vector->scale[0];
-    for (uint k = 1; k < COLUMNS; ++k) scale = c == k ? vector->scale[k] : scale;
-    return scale;
-}
-
 // True if there is a second part.
 #define HAS_SECOND(vector) (GATHER == 1 ? 0 : FORMAT == EXTERNAL ? 1 : (vector)->v != 0)
 
@@ -165,7 +157,7 @@ static real_t vector_at(const vector_t* vector, size_t i, uint c)
     const size_t at = i * COLUMNS + c;
     if (STAGED > 0 ? vector->staged != 0 : 0) return vector->staged[at];
     if (!HAS_SECOND(vector)) return vector->u[at];
-    return vector->u[at] + scale_of(vector, c) * vector->v[at];
+    return vector->u[at] + vector->scale[c] * vector->v[at];
 }
 
 // True if all columns of an element are one load.
