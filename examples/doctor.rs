@@ -6,7 +6,7 @@ use std::thread;
 
 use clap::Parser;
 use common::{counting_bar, say, tell};
-use residuum::doctor::{Check, Speed, checks, examine, measure, remember};
+use residuum::doctor::{Check, Extent, Speed, checks, examine, measure, remember};
 use residuum::{Candidate, Device, DeviceFilter, Result};
 use serde_json::{Value, json};
 
@@ -17,6 +17,9 @@ struct Options {
     /// Only devices that match all these words, as in the program devices [default: all but last resorts]
     #[arg(long, value_name = "WORDS", default_value = "")]
     device: String,
+    /// Launch every kernel of the library, which takes minutes: most of it for building them
+    #[arg(long)]
+    all: bool,
     /// Print one JSON object on stdout instead of text
     #[arg(long)]
     json: bool,
@@ -41,12 +44,13 @@ fn run(options: &Options) -> Result<bool> {
     let opened: Vec<(&Candidate, Result<Device>)> = candidates.iter().map(|c| (c, c.open())).collect();
     // Devices side by side, since most of the time goes into building kernels; then one after another what is timed.
     let devices = || opened.iter().filter_map(|(_, device)| device.as_ref().ok());
-    let bar = counting_bar(options.json, devices().map(checks).sum());
+    let extent = if options.all { Extent::EveryKernel } else { Extent::Abilities };
+    let bar = counting_bar(options.json, devices().map(|device| checks(device, extent)).sum());
     bar.set_message("checks");
     let mut examined = thread::scope(|scope| {
         let bar = &bar;
         let started: Vec<_> =
-            devices().map(|device| scope.spawn(move || examine(device, &mut |_| bar.inc(1)))).collect();
+            devices().map(|device| scope.spawn(move || examine(device, extent, &mut |_| bar.inc(1)))).collect();
         started.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>().into_iter()
     });
     bar.finish_and_clear();

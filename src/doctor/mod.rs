@@ -2,19 +2,34 @@
 //!
 //! The host back end needs no driver and no kernels. Every result is defined to the last bit (docs/numerics.md). If
 //! one bit differs, the device, its driver or a changed kernel is at fault.
+//!
+//! [`examine`] asks about the abilities that everything rests on, or with [`Extent::EveryKernel`] also the [`battery`].
+
+mod abilities;
+mod battery;
+#[cfg(feature = "fem")]
+mod elements;
+#[cfg(feature = "simulation")]
+mod flows;
+mod inverses;
+mod products;
+mod question;
+#[cfg(feature = "imaging")]
+mod scans;
+mod solves;
+mod vectors;
 
 use crate::backend::kernels_checksum;
 use crate::device::Device;
 use crate::device_info::DeviceKind;
 use crate::error::Result;
-use crate::matrix::{Matrix, Storage, Transposed};
 use crate::measure;
 use crate::number::{Precision, Real};
-use crate::solver::{Method, Regularization, Setup, Solver, Stopping};
-use crate::sparse::gallery::{self, Random};
-use crate::sparse::{Csr, Format};
 use crate::tuning::largest_power_of_two;
 use crate::vector::Vector;
+
+pub use battery::battery;
+pub use question::Question;
 
 /// One thing that was asked of a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,40 +59,50 @@ pub struct Speed {
     pub read: f64,
 }
 
-/// A question: its name, what a fault means, and how it is asked. Answers are `f64`, which hold numbers and sums of either precision
-/// exactly.
-struct Question {
-    name: &'static str,
-    means: &'static str,
-    /// True if the size of a work-group is likely to matter: then it is asked for several.
-    sizes: bool,
-    ask: fn(&Device) -> Result<Vec<f64>>,
+/// Extent of an examination.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extent {
+    /// Rounding, barriers, gathers, atomics, launches in order, and the largest allocation.
+    #[default]
+    Abilities,
+    /// These, and the [`battery`].
+    EveryKernel,
 }
 
-/// Asks `device` everything, in each precision it has, where work-items wait for each other at several work-group sizes;
+/// Asks `device` for answers in each precision it has, at several work-group sizes if its work-items wait for each other.
 /// `seen` gets each check when it is done. The host's answers are the right ones.
 ///
-/// Cost: mostly building some sixty variants of kernels; memory as the largest single allocation, at most an eighth of
-/// all, and 4 GiB on a GPU, 256 MiB elsewhere.
-pub fn examine(device: &Device, seen: &mut dyn FnMut(&Check)) -> Vec<Check> {
+/// Cost: mostly building kernels, some sixty variants of them for the abilities and eight hundred for all; memory as the largest
+/// single allocation, at most an eighth of all, and 4 GiB on a GPU, 256 MiB elsewhere.
+pub fn examine(device: &Device, extent: Extent, seen: &mut dyn FnMut(&Check)) -> Vec<Check> {
     let mut checks = Vec::new();
     let mut keep = |check: Check| {
         seen(&check);
         checks.push(check);
     };
-    examine_in::<f32>(device, &mut keep);
+    examine_in::<f32>(device, extent, &mut keep);
     if device.info().fp64 {
-        examine_in::<f64>(device, &mut keep);
+        examine_in::<f64>(device, extent, &mut keep);
     }
     checks
 }
 
 /// Number of checks that [`examine`] makes of `device`.
-pub fn checks(device: &Device) -> usize {
+pub fn checks(device: &Device, extent: Extent) -> usize {
     let sizes = work_groups(device).len();
     let of = |questions: &[Question]| -> usize { questions.iter().map(|q| if q.sizes { sizes } else { 1 }).sum() };
-    let single = 1 + of(&questions::<f32>(device));
-    if device.info().fp64 { single + 1 + of(&questions::<f64>(device)) } else { single }
+    let single = 1 + of(&questions::<f32>(device, extent));
+    if device.info().fp64 { single + 1 + of(&questions::<f64>(device, extent)) } else { single }
+}
+
+/// Questions that suit the device.
+fn questions<T: Real>(device: &Device, extent: Extent) -> Vec<Question> {
+    let mut all = abilities::questions::<T>();
+    if extent == Extent::EveryKernel {
+        all.extend(battery::<T>());
+    }
+    all.retain(|question| question.suits(device, T::PRECISION));
+    all
 }
 
 /// Keeps what was found: a device with faults is ranked last from now on and used only when it is named, until it is found to
@@ -97,9 +122,9 @@ pub fn remember(device: &Device, checks: &[Check]) {
     }
 }
 
-fn examine_in<T: Real>(device: &Device, keep: &mut dyn FnMut(Check)) {
+fn examine_in<T: Real>(device: &Device, extent: Extent, keep: &mut dyn FnMut(Check)) {
     let host = Device::host().with_accumulation(device.accumulation(T::PRECISION));
-    for Question { name, means, sizes, ask } in questions::<T>(device) {
+    for Question { name, means, sizes, ask, .. } in questions::<T>(device, extent) {
         let wanted =
             host.as_ref().map_err(ToString::to_string).and_then(|host| ask(host).map_err(|e| e.to_string()));
         let several = if sizes { work_groups(device) } else { vec![device.clone()] };
@@ -148,139 +173,6 @@ fn difference(found: &[f64], wanted: &[f64]) -> Option<String> {
     ))
 }
 
-/// The elements of a vector of either precision.
-fn numbers<T: Real>(vector: &Vector<T>) -> Result<Vec<f64>> {
-    Ok(vector.to_vec()?.iter().map(|v| v.to_f64()).collect())
-}
-
-fn noise<T: Real>(n: usize, seed: u64) -> Vec<T> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| T::from_f64(random.normal())).collect()
-}
-
-const SOLVES: &str = "what solves are made of is wrong (see above), or launches do not follow each other in order, or groups of \
-                      one launch do not see each other's results";
-
-fn questions<T: Real>(device: &Device) -> Vec<Question> {
-    let mut questions = vec![
-        Question {
-            name: "arithmetic",
-            means: "it rounds or contracts where it must not: no result of it can be reproduced elsewhere",
-            sizes: false,
-            ask: arithmetic::<T>,
-        },
-        Question {
-            name: "reductions and barriers",
-            means: "items of a work-group do not wait for each other, or local memory is lost: no norm and no solver of it is to \
-                    be trusted",
-            sizes: true,
-            ask: reductions::<T>,
-        },
-        Question {
-            name: "products in every format",
-            means: "gathers or the loops over a row are compiled wrongly: no product of it is to be trusted",
-            sizes: false,
-            ask: products::<T>,
-        },
-        Question {
-            name: "additions by atomics",
-            means: "atomic additions get lost: A'x needs a transposed copy there",
-            sizes: false,
-            ask: scattered::<T>,
-        },
-        Question { name: "conjugate gradients", means: SOLVES, sizes: true, ask: conjugate_gradients::<T> },
-        Question { name: "regularised CGNR", means: SOLVES, sizes: true, ask: regularised::<T> },
-    ];
-    if T::PRECISION == Precision::Double && !device.info().int64_atomics {
-        // 64-bit atomics are an extension of their own; without them the library refuses.
-        questions.retain(|question| question.name != "additions by atomics");
-    }
-    questions
-}
-
-fn arithmetic<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let n = 5000;
-    let (x, y) = (Vector::from_slice(device, &noise(n, 1))?, Vector::from_slice(device, &noise(n, 2))?);
-    let mut sum = Vector::zeros(device, n)?;
-    sum.copy_from(&y)?;
-    sum.axpby(T::from_f64(0.3), &x, T::from_f64(-1.7))?;
-    let mut product = Vector::filled(device, n, T::from_f64(7.0))?;
-    product.product_of(&x, &y)?;
-    product.clamp(T::from_f64(-0.5), T::from_f64(0.5))?;
-    Ok([numbers(&sum)?, numbers(&product)?].concat())
-}
-
-fn reductions<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let mut answers = Vec::new();
-    for n in [1, 31, 1025, 300_000] {
-        let (x, y) = (Vector::<T>::from_slice(device, &noise(n, 3))?, Vector::from_slice(device, &noise(n, 4))?);
-        answers.extend([x.sum()?, x.min()?, x.max()?, x.asum()?, x.dot(&y)?, x.norm2()?]);
-    }
-    Ok(answers)
-}
-
-fn products<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let mut answers = Vec::new();
-    for (a, formats) in [
-        (gallery::random::<T>(700, 500, 9000, 5)?, Format::ALL),
-        (gallery::poisson_2d::<T>(23, 0.1)?, &[Format::Dia, Format::CsrScalar, Format::Sell { sigma: 0 }][..]),
-    ] {
-        let x = Vector::from_slice(device, &noise(a.cols(), 6))?;
-        for format in formats {
-            let matrix = Matrix::new(device, &a, *format)?;
-            let mut y = Vector::filled(device, a.rows(), T::from_f64(f64::NAN))?;
-            matrix.multiply(&x, &mut y)?;
-            answers.extend(numbers(&y)?);
-        }
-    }
-    Ok(answers)
-}
-
-/// Whole numbers, so that the order of additions does not matter.
-fn scattered<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let a = gallery::random::<T>(3000, 90, 20_000, 7)?;
-    let ones: Vec<(usize, usize, T)> = (0..a.rows())
-        .flat_map(|i| a.row(i).0.iter().map(move |j| (i, *j as usize, T::from_f64(1.0 + f64::from(*j % 3)))))
-        .collect();
-    let a = Csr::from_triplets(a.rows(), a.cols(), &ones)?;
-    let storage = Storage { format: Format::CsrScalar, transposed: Transposed::Scatter, ..Storage::default() };
-    let matrix = Matrix::stored(device, &a, storage)?;
-    let x: Vec<T> = (0..a.rows()).map(|i| T::from_f64((i % 5) as f64 - 2.0)).collect();
-    let mut y = Vector::zeros(device, a.cols())?;
-    matrix.multiply_transposed(&Vector::from_slice(device, &x)?, &mut y)?;
-    numbers(&y)
-}
-
-fn conjugate_gradients<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let a = Matrix::new(device, &gallery::poisson_2d::<T>(48, 0.02)?, Format::Auto)?;
-    let b = Vector::from_slice(device, &noise(a.rows(), 8))?;
-    let mut x = Vector::zeros(device, a.cols())?;
-    let report = Solver::new(&a, Method::Cg, Stopping::after(60))?.solve(&b, &mut x)?;
-    let mut answers = numbers(&x)?;
-    answers.extend(&report.history);
-    Ok(answers)
-}
-
-fn regularised<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    let a = Matrix::with_transpose(device, &gallery::random::<T>(900, 400, 6000, 9)?, Format::Auto)?;
-    let b = Vector::from_slice(device, &noise(a.rows(), 10))?;
-    let mut x = Vector::zeros(device, a.cols())?;
-    let regularization = Regularization {
-        tikhonov: 0.01,
-        variation: 0.05,
-        epsilon: 0.01,
-        upper: 0.0,
-        bound_weight: 0.5,
-        width: 20,
-        ..Regularization::none()
-    };
-    let setup = Setup::new(Method::Cgnr, Stopping::after(40)).with_regularizations(&[regularization]);
-    let report = Solver::with(&a, setup)?.solve(&b, &mut x)?;
-    let mut answers = numbers(&x)?;
-    answers.extend(report.gradient_history);
-    Ok(answers)
-}
-
 /// Fills one allocation, as large as it may be, and looks at what arrived.
 fn largest_allocation<T: Real>(device: &Device) -> Result<Option<String>> {
     let info = device.info();
@@ -315,10 +207,10 @@ mod tests {
     #[test]
     fn the_host_is_well() {
         let mut seen = 0;
-        let checks = examine(&Device::host(), &mut |_| seen += 1);
+        let checks = examine(&Device::host(), Extent::Abilities, &mut |_| seen += 1);
         assert_eq!(checks.len(), seen);
         assert_eq!(checks.len(), 20);
-        assert_eq!(super::checks(&Device::host()), 20);
+        assert_eq!(super::checks(&Device::host(), Extent::Abilities), 20);
         for check in &checks {
             assert_eq!(check.fault, None, "{}", check.name);
         }

@@ -1,6 +1,6 @@
 //! An opened device: context, in-order queue and built programs.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -35,7 +35,7 @@ pub(crate) struct Context {
 }
 
 /// Programs that were needed so far on a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Programs {
     /// Compiled from source.
@@ -44,6 +44,8 @@ pub struct Programs {
     pub loaded: usize,
     /// Seconds that both took.
     pub seconds: f64,
+    /// Names of the kernels that were made of them.
+    pub kernels: BTreeSet<&'static str>,
 }
 
 impl Drop for Context {
@@ -134,7 +136,11 @@ impl Context {
 
     /// Programs built and loaded so far.
     pub(crate) fn programs(&self) -> Programs {
-        *lock(&self.counts)
+        lock(&self.counts).clone()
+    }
+
+    pub(super) fn count_kernel(&self, name: &'static str) {
+        lock(&self.counts).kernels.insert(name);
     }
 
     pub(super) fn error(&self, call: impl Into<String>) -> impl FnOnce(opencl3::error_codes::ClError) -> Error {

@@ -105,7 +105,7 @@ fn level(node: &str) -> Option<usize> {
 }
 
 /// Folders of `src/`, and the levels of the files and folders in them, as [`LEVELS`].
-const ROOMS: [(&str, &[&[&str]]); 8] = [
+const ROOMS: [(&str, &[&[&str]]); 9] = [
     (
         "sparse",
         &[
@@ -192,6 +192,14 @@ const ROOMS: [(&str, &[&[&str]]); 8] = [
             &["doubt", "refusals", "scan_files", "segment"],
             &["image", "system"],
             &["reconstructor"],
+        ],
+    ),
+    (
+        "doctor",
+        &[
+            &["question"],
+            &["abilities", "elements", "flows", "inverses", "products", "scans", "solves", "vectors"],
+            &["battery"],
         ],
     ),
 ];

@@ -302,6 +302,22 @@ fn devices_lists_the_host_and_what_is_chosen() {
 }
 
 #[test]
+fn the_doctor_asks_about_every_kernel() {
+    let output = program("doctor").args(["--all", "--device", "host", "--json"]).output().unwrap();
+    assert!(output.status.success());
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = found["devices"][0]["checks"].as_array().unwrap();
+    let names: Vec<&str> = checks.iter().map(|check| check["name"].as_str().unwrap()).collect();
+    let battery = residuum::doctor::battery::<f64>();
+    assert!(battery.len() > 20);
+    for question in battery {
+        // In both precisions, and at two sizes of a work-group.
+        assert_eq!(names.iter().filter(|name| **name == question.name()).count(), 4, "{}", question.name());
+    }
+    assert!(checks.iter().all(|check| check["fault"].is_null()), "{checks:?}");
+}
+
+#[test]
 fn the_doctor_refuses_what_is_not_there() {
     let output = program("doctor").args(["--device", "no-such-device"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

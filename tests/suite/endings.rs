@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::battery::{Problem, essence, indefinite, problems};
+use crate::common::problems::{Problem, essence, indefinite, problems};
 use crate::common::{bits, devices_in, noise};
 use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::{Factorisation, IncompleteOptions, Preconditioner};

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::common::battery::{Problem, convection, essence, indefinite};
+use crate::common::problems::{Problem, convection, essence, indefinite};
 use crate::common::{devices_in, each_case, noise, reference};
 use residuum::operator::{LinearOperator, LinearOperatorExt, Stencil};
 use residuum::sparse::gallery;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::common::battery::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
+use crate::common::problems::{Essence, Problem, essence, everything, matrices, problems, scanners, storages};
 use crate::common::{self, bits, noise, overlapping, reference, residencies};
 use residuum::fem::{Mesh, Poisson, Space};
 use residuum::imaging::{
@@ -527,6 +527,16 @@ fn split<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     golden.put(format!("split rows {kind}"), bits(&y.to_vec().unwrap()));
 }
 
+/// Every kernel in small.
+fn battery<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
+    for question in residuum::doctor::battery::<T>() {
+        if question.suits(device, T::PRECISION) {
+            let answer = question.ask(device).unwrap();
+            golden.put(format!("battery {kind} {}", question.name()), answer.into_iter().map(f64::to_bits));
+        }
+    }
+}
+
 fn words_of_advice(golden: &mut Golden) {
     for (name, a) in matrices::<f64>().into_iter().chain([
         ("indefinite", gallery::poisson_2d::<f64>(12, -1.7).unwrap()),
@@ -554,6 +564,7 @@ fn all<T: Real>(golden: &mut Golden, device: &Device) {
     penalties::<T>(golden, &kind, device);
     generated::<T>(golden, &kind, device);
     split::<T>(golden, &kind, device);
+    battery::<T>(golden, &kind, device);
 }
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden.txt");

@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::battery::essence;
 use crate::common::penalty::Edges;
+use crate::common::problems::essence;
 use crate::common::{self, each_case, noise};
 use residuum::imaging::{
     Beam, Disc, Doubt, Ellipse, Filter, Flip, Geometry, Noise, Phantom, Reconstruction, Reconstructor, Region,

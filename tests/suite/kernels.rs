@@ -1,6 +1,6 @@
 //! Every operation on every device against the host, bit for bit, at every work-group size.
 
-use crate::common::battery::{matrices, near_the_diagonal, packed_storages, scanners, storages};
+use crate::common::problems::{matrices, near_the_diagonal, packed_storages, scanners, storages};
 use crate::common::{self, bits, each_case, noise, overlapping, reference};
 use residuum::operator::{
     Generated, LinearOperator, LinearOperatorExt, Selection, SharedOperator, SplitRows, adjoint_error,

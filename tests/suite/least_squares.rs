@@ -206,7 +206,7 @@ fn preconditioners_from_the_right_leave_the_answer_and_save_iterations() {
             let gradient = norm(a.transpose().product(&residual).unwrap().into_iter());
             assert!((report.true_residual - norm(residual.into_iter())).abs() < 1e-10 * report.true_residual);
             assert!((report.gradient.unwrap() - gradient).abs() < 1e-8 * a.column_norms().iter().sum::<f64>());
-            let found = common::battery::essence(&x, &report);
+            let found = common::problems::essence(&x, &report);
             assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{method} on {}", device.info().name);
         }
     }
@@ -346,7 +346,7 @@ fn minima_within_bounds_meet_their_conditions() {
                 }
                 assert!(low > 3 && high > 3 && free > 3, "{low} {high} {free}");
                 println!("{report}");
-                let found = common::battery::essence(&x, &report);
+                let found = common::problems::essence(&x, &report);
                 assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{method}, {}", device.info().name);
             }
         }
@@ -460,7 +460,7 @@ fn pdhg_minimises_what_it_says() {
     let n = width * height;
     let a = gallery::random::<f64>(60, n, 900, 3).unwrap();
     let b = noise::<f64>(60, 5);
-    let terms = common::battery::everything_exact(width);
+    let terms = common::problems::everything_exact(width);
     let objective = |x: &[f64]| {
         let misfit: f64 = b.iter().zip(a.product(x).unwrap()).map(|(b, ax)| (b - ax).powi(2)).sum();
         let [isotropic, directional] = variations(x, width, terms.direction);
@@ -481,7 +481,7 @@ fn pdhg_minimises_what_it_says() {
         println!("{}\n{}", reports[0], reports[1]);
         assert_eq!(reports[0].stop, Stop::LeastSquares, "{}", reports[0]);
         let found: Vec<_> =
-            columns.iter().zip(&reports).map(|(x, report)| common::battery::essence(x, report)).collect();
+            columns.iter().zip(&reports).map(|(x, report)| common::problems::essence(x, report)).collect();
         assert_eq!(first.get_or_insert_with(|| found.clone()), &found, "{}", device.info().name);
         let (x, least) = (&columns[0], objective(&columns[0]));
         assert!(x.iter().all(|v| (-0.2..=0.4).contains(v)) && x.contains(&0.4) && x.contains(&-0.2));

@@ -5,6 +5,7 @@
 mod common;
 
 mod all_programs;
+mod battery;
 mod careful_programs;
 mod dedecek;
 mod endings;

@@ -1,7 +1,7 @@
 //! Every method: right answers, honest reasons for stopping, the same bits on every device and for any number of
 //! right-hand sides.
 
-use crate::common::battery::{Essence, Problem, essence, everything, problems};
+use crate::common::problems::{Essence, Problem, essence, everything, problems};
 use crate::common::{self, each_case, noise, reference};
 use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt};
 use residuum::precond::{Preconditioner, Sweep, SweepOptions};

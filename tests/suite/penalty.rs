@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::common::battery::{Essence, essence};
 use crate::common::penalty::Edges;
+use crate::common::problems::{Essence, essence};
 use crate::common::{self, noise};
 use residuum::operator::{Diagonal, LinearOperator, LinearOperatorExt, SharedOperator};
 use residuum::sparse::gallery;

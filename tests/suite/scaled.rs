@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::battery::{Problem, everything, everything_exact, problems};
+use crate::common::problems::{Problem, everything, everything_exact, problems};
 use crate::common::{self, bits, noise};
 use residuum::sparse::gallery;
 use residuum::{

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::common::battery::{self, everything};
+use crate::common::problems::{self, everything};
 use crate::common::{self, bits, each_case, noise, reference, residencies};
 use residuum::operator::Diagonal;
 use residuum::precond::Preconditioner;
@@ -124,7 +124,7 @@ fn diagonal_resident_or_not<T: Real>(device: &Device) {
             let b = Columns::new(device, &vec![&b[..]; columns]).unwrap();
             let reports = solver.solve_many(&b, &mut x).unwrap();
             assert!(reports.iter().all(|report| report.stop == stop), "{reports:?}");
-            battery::essence(&x.to_vecs().unwrap()[columns - 1], &reports[columns - 1])
+            problems::essence(&x.to_vecs().unwrap()[columns - 1], &reports[columns - 1])
         };
         let wanted = solve(&reference::<T>(device), stopping.clone(), 1);
         for &groups in residencies(device, &[0, 1, 2, 100_000]) {
@@ -163,7 +163,7 @@ fn scripts_resident_or_not<T: Real>(device: &Device) {
     );
     let start = reference::<T>(device);
     let damp = 0.3;
-    let exact = common::battery::everything_exact;
+    let exact = common::problems::everything_exact;
     let scripts: [(Method, &str, usize); 21] = [
         (Method::Cg, "", 2),
         (Method::Cg, "jacobi", 1),

@@ -1,9 +1,9 @@
 //! Helpers of every suite that runs over devices.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
-pub(crate) mod battery;
 pub(crate) mod oracle;
 pub(crate) mod penalty;
+pub(crate) mod problems;
 pub(crate) mod thesis;
 
 use std::path::Path;
