@@ -4,7 +4,7 @@ use super::products::Products;
 use crate::backend::linear::product::SharedMatrix;
 use crate::backend::script::{Blend, Listing, RESIDENT_MATRICES, RESIDENT_VECTORS, ResidentCall, ResidentWork};
 use crate::number::Real;
-use crate::solver::script::{Call, Draft, Launch, Operand, OverImage, Script, Space, VectorId};
+use crate::solver::script::{Alone, Call, Draft, Launch, Operand, OverImage, Script, Space, VectorId};
 
 /// A vector of a resident launch.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,9 +64,8 @@ impl<T: Real> Numbers<T> {
         let block = Some(call.block);
         let work = match &call.launch {
             Launch::Scalars => ResidentWork::Scalars,
-            Launch::Basis(..) | Launch::Limit(_) | Launch::Gather(_) => return None,
-            Launch::Penalty(_) | Launch::Pixels(_) => return None,
-            Launch::Image(call) => self.over_image(*call, plan.len(Space::Cols))?,
+            Launch::Alone(Alone::Image(call)) => self.over_image(*call, plan.len(Space::Cols))?,
+            Launch::Alone(_) | Launch::Basis(..) | Launch::Pixels(_) => return None,
             Launch::Update { space, pass, vectors } => {
                 let mut numbers = [0; _];
                 for (k, number) in numbers.iter_mut().enumerate().filter(|(k, _)| pass.takes(*k)) {

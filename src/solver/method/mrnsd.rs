@@ -205,7 +205,7 @@ impl Descent {
 
     /// Limit of a step along `d`: 1 over the fold of `most`.
     pub(super) fn limit(&self, draft: &mut Draft, most: Sums) -> Call {
-        draft.call(StepLimit { above: self.above, d: self.d, most }, |_| {})
+        draft.alone(StepLimit { above: self.above, d: self.d, most })
     }
 
     /// The length of a step, if its limit is 1 over `most` and `|A d|² = ww`.

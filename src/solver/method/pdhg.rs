@@ -206,8 +206,8 @@ pub(super) fn script(draft: &mut Draft, neighbours: Neighbours, epsilon: f64) ->
     });
     let mut gradient = vec![draft.call(Product::of(Operand::Adjoint, z, g), |_| {})];
     if let Some(field) = field {
-        gradient.insert(0, draft.call(OverImage::Ascend { field, x: X, last_x }, |_| {}));
-        gradient.push(draft.call(OverImage::Subtract { field, g }, |_| {}));
+        gradient.insert(0, draft.alone(OverImage::Ascend { field, x: X, last_x }));
+        gradient.push(draft.alone(OverImage::Subtract { field, g }));
     }
     let projected = Update::of(Cols).set(g, &[(shrink, X), (push, g)]).step(g, X, bounds);
     let projected = draft.call(projected.dot(step2, g, g), |_| {});

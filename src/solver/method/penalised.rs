@@ -30,7 +30,7 @@ pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {
     let trial = draft.constant(1.0);
 
     let residual = draft.residual(r, rr);
-    let penalty = draft.call(OfPenalty { x: X, v: None, out: f }, |_| {});
+    let penalty = draft.alone(OfPenalty { x: X, v: None, out: f });
     let gradient = Product::of(Operand::Adjoint, r, s).plus(MINUS_ONE, f).square(ss);
     let first_gradient = draft.call(gradient.clone(), |_| {});
     let begin = Update::of(Cols).set(last_s, &[(ONE, s)]).set(d, &[(ONE, s)]).dot(along, s, d);
@@ -41,7 +41,7 @@ pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {
         t.set(descent, along);
     });
     let sideways = if curved {
-        let asked = draft.call(OfPenalty { x: X, v: Some(d), out: h }, |_| {});
+        let asked = draft.alone(OfPenalty { x: X, v: Some(d), out: h });
         vec![asked, draft.call(Update::of(Cols).dot(dh, d, h), |_| {})]
     } else {
         let forth = draft.call(Update::of(Cols).set(ahead, &[(ONE, X), (trial, d)]), |t| {
@@ -49,7 +49,7 @@ pub(super) fn script(draft: &mut Draft, curved: bool) -> Script {
             // A direction that A maps to 0 tries the step before.
             t.set_if_positive(qq, trial, descent / qq);
         });
-        let asked = draft.call(OfPenalty { x: ahead, v: None, out: h }, |_| {});
+        let asked = draft.alone(OfPenalty { x: ahead, v: None, out: h });
         vec![forth, asked, draft.call(Update::of(Cols).dot(dh, d, h).dot(df, d, f), |_| {})]
     };
     let update_r = draft.call(Update::of(Rows).set(r, &[(ONE, r), (minus_alpha, q)]).dot(rr, r, r), |t| {

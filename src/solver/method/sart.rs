@@ -59,8 +59,7 @@ pub(super) fn script(draft: &mut Draft, omega: f64, epsilon: f64, subsets: &[Run
             residuals.push((len, draft.vector(space)));
             residuals[residuals.len() - 1].1
         });
-        gathers
-            .extend([(B, b), (of_rows, weights)].map(|(from, to)| draft.call(Gather { from, to, runs }, |_| {})));
+        gathers.extend([(B, b), (of_rows, weights)].map(|(from, to)| draft.alone(Gather { from, to, runs })));
         let rr = draft.sum(space);
         let product = Product::of(Operand::Subset(k as u16), X, r).scaled(MINUS_ONE).plus(ONE, b).square(rr);
         step.push(draft.call(product, |_| {}));

@@ -1,9 +1,37 @@
-//! Calls of a script that are no product and no pass: over a basis, an image or a penalty, limits of steps, and copies.
+//! Calls of a script that are no product and no pass: over a basis or pixels, and those alone, which run no program.
 
 use super::vectors::VectorId;
 use crate::backend::script::{Edges, Variation};
 use crate::recurrence::{Scalar, Sums};
 use crate::runs::Runs;
+
+/// A call without a program. Each kind has a row here, and an arm in `engine/scripted/alone.rs`, which queues it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alone {
+    Image(OverImage),
+    Limit(StepLimit),
+    Gather(Gather),
+    Penalty(OfPenalty),
+}
+
+/// Calls as values of [`Alone`].
+macro_rules! alone {
+    ($($kind:ident($call:ty)),+) => {
+        $(impl From<$call> for Alone {
+            fn from(call: $call) -> Self {
+                Self::$kind(call)
+            }
+        })+
+    };
+}
+alone!(Image(OverImage), Limit(StepLimit), Gather(Gather), Penalty(OfPenalty));
+
+impl Alone {
+    /// Launches on a device.
+    pub(crate) fn launches(self) -> usize {
+        if let Self::Limit(_) = self { 2 } else { 1 }
+    }
+}
 
 /// A call over a basis of a draft (`Draft::basis`), whose first `count` vectors are `Q`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,17 +75,12 @@ impl OverBasis {
 }
 
 /// The largest `-d / above` over the elements with `d < 0`, vectors of the columns' space: 1 over the most that a step along `d` may be
-/// before an element of `above` is 0. It is the fold of `most`; -1 if no step is short enough. Runs no program.
+/// before an element of `above` is 0. It is the fold of `most`; -1 if no step is short enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StepLimit {
     pub(crate) above: VectorId,
     pub(crate) d: VectorId,
     pub(crate) most: Sums,
-}
-
-impl StepLimit {
-    /// Launches on a device.
-    pub(crate) const LAUNCHES: usize = 2;
 }
 
 /// The dual variables of the total variation of an image ([`variation`](crate::backend::script::variation)).
@@ -82,7 +105,7 @@ impl Field {
     }
 }
 
-/// A call over an image, which runs no program.
+/// A call over an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverImage {
     /// `p += step D (2 x - x_old)`, then into its disc; `q` likewise.
@@ -130,7 +153,7 @@ pub(crate) struct CgnrParts {
     pub(crate) sums: usize,
 }
 
-/// The elements `runs` of `from`, counted in elements of one column, one after another in `to`. Runs no program.
+/// The elements `runs` of `from`, counted in elements of one column, one after another in `to`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gather {
     pub(crate) from: VectorId,
@@ -138,7 +161,7 @@ pub(crate) struct Gather {
     pub(crate) runs: Runs,
 }
 
-/// A call of a script that asks the penalty; it runs no program.
+/// A call that asks the penalty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OfPenalty {
     pub(crate) x: VectorId,

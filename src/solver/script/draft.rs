@@ -1,6 +1,6 @@
 //! The declaration of a script: vectors, scalars and sums that a method holds, and calls made of its launches.
 
-use super::calls::OverBasis;
+use super::calls::{Alone, OverBasis};
 use super::launch::{Call, Launch};
 use super::vectors::{B, Space, VectorId, X};
 use super::work::Work;
@@ -121,6 +121,11 @@ impl Draft {
         let mut program = Program::default();
         write(&mut program);
         self.call_of(work.into(), &program)
+    }
+
+    /// A launch without a program.
+    pub(crate) fn alone(&mut self, call: impl Into<Alone>) -> Call {
+        self.call(Launch::Alone(call.into()), |_| {})
     }
 
     /// [`Draft::call`], compiled once.

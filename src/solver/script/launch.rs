@@ -1,6 +1,6 @@
 //! Launches of a script as the engine queues them.
 
-use super::calls::{Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit};
+use super::calls::{Alone, OverBasis, OverPixels};
 use super::vectors::{Operand, Space, VectorId};
 use crate::backend::script::{Blend, CgPlaces, PASS_VECTORS, Pass};
 use crate::recurrence::Scalar;
@@ -76,24 +76,15 @@ pub(crate) enum Launch {
         vectors: [VectorId; PASS_VECTORS],
     },
     Basis(Space, OverBasis),
-    Image(OverImage),
     Pixels(OverPixels),
-    Limit(StepLimit),
-    Gather(Gather),
-    Penalty(OfPenalty),
+    Alone(Alone),
 }
 
-/// Kinds of launches that hold what a method writes down.
-macro_rules! kinds {
-    ($($kind:ident($call:ident)),+) => {
-        $(impl From<$call> for Launch {
-            fn from(call: $call) -> Self {
-                Self::$kind(call)
-            }
-        })+
-    };
+impl From<OverPixels> for Launch {
+    fn from(call: OverPixels) -> Self {
+        Self::Pixels(call)
+    }
 }
-kinds!(Image(OverImage), Pixels(OverPixels), Limit(StepLimit), Gather(Gather), Penalty(OfPenalty));
 
 impl From<(Space, OverBasis)> for Launch {
     fn from((of, call): (Space, OverBasis)) -> Self {
@@ -123,7 +114,7 @@ impl Launch {
         match self {
             Self::Basis(_, call) => call.runs_program(),
             Self::Pixels(call) => matches!(call, OverPixels::Direction { .. }),
-            Self::Image(_) | Self::Limit(_) | Self::Gather(_) | Self::Penalty(_) => false,
+            Self::Alone(_) => false,
             _ => true,
         }
     }

@@ -3,8 +3,7 @@
 //! A method file declares what it holds with a [`Draft`] and returns a [`Script`]. Each [`Call`] is one launch: a product
 //! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
 //! (`crate::recurrence`); or it is one or two launches over a block of vectors
-//! ([`OverBasis`]), one over an image ([`OverImage`]), or two for the limit of a step ([`StepLimit`]), without a program. A product may be
-//! done in several launches ([`Apart`]). The [`engine`](super::engine) runs scripts on any device.
+//! ([`OverBasis`]), or something else without a program ([`Alone`]). A product may be done in several launches ([`Apart`]). The [`engine`](super::engine) runs scripts on any device.
 
 mod calls;
 mod draft;
@@ -16,7 +15,7 @@ mod vectors;
 mod work;
 
 pub(crate) use calls::{
-    CgnrKernels, CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit,
+    Alone, CgnrKernels, CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit,
 };
 pub(crate) use draft::Draft;
 pub(crate) use launch::{Apart, Call, CgParts, Fused, Launch};

@@ -50,7 +50,7 @@ impl Draft {
     pub(crate) fn own_rhs(&mut self) -> (VectorId, Call) {
         let (b, len) = (self.vector(Space::Rows), self.len(Space::Rows));
         let copy = Gather { from: B, to: b, runs: Runs { first: 0, len, every: len, count: 1 } };
-        (b, self.call(copy, |_| {}))
+        (b, self.alone(copy))
     }
 
     /// `r = b - A x`, with the sum of `r.r` if it is asked for.

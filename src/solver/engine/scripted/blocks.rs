@@ -1,37 +1,14 @@
-//! Launches of single kinds: products, in one or several, and calls over a basis or an image.
+//! Launches of single kinds: products, in one or several, and calls over a basis.
 
 use super::{Engine, Written};
-use crate::backend::script::{Addition, Basis, Blend, Dual, StepCall, StepLaunch, Then};
-use crate::error::{Error, Result, same_length};
+use crate::backend::script::{Addition, Basis, Blend, StepCall, StepLaunch, Then};
+use crate::error::{Result, same_length};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
-use crate::solver::script::{
-    Apart, B, Call, Gather, Launch, Operand, OverBasis, OverImage, Space, StepLimit, VectorId,
-};
+use crate::solver::script::{Apart, B, Call, Launch, Operand, OverBasis, Space, VectorId};
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
-    pub(super) fn over_image(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: OverImage) -> Result<()> {
-        let (run, operations) = (inputs.run, inputs.device.backend().variation::<T>());
-        let (OverImage::Ascend { field, .. } | OverImage::Subtract { field, .. }) = call;
-        let variation = field.variation(self.length(Space::Cols));
-        let others = match call {
-            OverImage::Ascend { x, last_x, .. } => [x, last_x],
-            OverImage::Subtract { g, .. } => [g, VectorId::FILLER],
-        };
-        let Self { vectors, state, .. } = self;
-        let places = [field.p[0], field.p[1], field.q.unwrap_or(VectorId::SECOND_FILLER), others[0], others[1]];
-        let different = |_| Error::Shape { what: "different vectors of a call", expected: places.len(), found: 0 };
-        let held = vectors.get_disjoint_mut(places.map(VectorId::index)).map_err(different)?;
-        let [px, py, q, first, second] = held.map(Vector::memory_mut);
-        let dual = Dual { p: [px, py], q };
-        let step = StepLaunch { run, call: step, state };
-        match call {
-            OverImage::Ascend { .. } => operations.variation_ascend(step, variation, [&*first, &*second], dual),
-            OverImage::Subtract { .. } => operations.variation_subtract(step, variation, dual, first),
-        }
-    }
-
     /// Part of a product that operators compute, into the spare vector.
     pub(super) fn apply(&mut self, inputs: &Inputs<'_, T>, launch: &Launch) -> Result<()> {
         let Launch::Product { of: which, x, .. } = launch else { return Ok(()) };
@@ -80,23 +57,6 @@ impl<T: Real> Engine<T> {
         let blend = Blend { dots: [false; 2], free: true, ..*blend };
         Written::new(self, y.index()).engine.product(inputs, step, &call.launch, blend)?;
         apart.sums.iter().try_for_each(|sums| self.call(inputs, sums))
-    }
-
-    /// A copy of some elements, into the spare vector.
-    pub(super) fn gather(&mut self, inputs: &Inputs<'_, T>, Gather { from, runs, .. }: Gather) -> Result<()> {
-        let Self { vectors, spare, columns, .. } = self;
-        let from = if from == B { inputs.b } else { &vectors[from.index()] };
-        let runs = runs.times(*columns);
-        spare.memory_mut().copy_runs(runs.packed(), from.memory(), runs)
-    }
-
-    pub(super) fn limit_step(&mut self, inputs: &Inputs<'_, T>, step: StepCall, call: StepLimit) -> Result<()> {
-        let n = self.length(Space::Cols);
-        let Self { vectors, state, .. } = self;
-        let read = [call.above, call.d].map(|v| vectors[v.index()].memory());
-        let operations = inputs.device.backend().limit::<T>();
-        let step = StepLaunch { run: inputs.run, call: step, state };
-        operations.step_limit(step, n, read, call.most.place as usize)
     }
 
     pub(super) fn over_basis(

@@ -1,5 +1,6 @@
 //! Runs the script of a method on one device: the vectors, the scalars, the launches.
 
+mod alone;
 mod blocks;
 mod cg;
 mod cgnr;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::backend::script::{Basis, ScriptState, StepCall, StepLaunch};
-use crate::error::{Error, Result, same_length};
+use crate::error::{Error, Result};
 use crate::number::Real;
 use crate::operator::LinearOperator;
 use crate::recurrence::{STATES, Scalar};
@@ -23,8 +24,7 @@ use crate::solver::engine::regularised::Regularised;
 use crate::solver::engine::residence::Residence;
 use crate::solver::regularise::{Objective, Penalised, Regularization};
 use crate::solver::script::{
-    Call, Damping, Draft, Fused, Launch, OfPenalty, Operand, OverPixels, Preconditioning, Script, Space, VectorId,
-    X,
+    Call, Damping, Draft, Fused, Launch, Operand, OverPixels, Preconditioning, Script, Space, VectorId, X,
 };
 use crate::solver::stopping::Limits;
 use crate::solver::weight::{Least, WeightRule};
@@ -239,14 +239,11 @@ impl<T: Real> Engine<T> {
                 operations.step_vectors(StepLaunch { run, call: step, state: &mut self.state }, n, pass, vectors)
             }
             Launch::Basis(of, call) => self.over_basis(inputs, step, (*of, *call)),
-            Launch::Image(call) => self.over_image(inputs, step, *call),
             Launch::Pixels(OverPixels::Direction { now, .. }) => self.half(inputs, step, (*now, None), false),
             Launch::Pixels(OverPixels::Step { now, starts }) => {
                 self.half(inputs, step, (*now, Some(*starts)), false)
             }
-            Launch::Limit(call) => self.limit_step(inputs, step, *call),
-            Launch::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, *call),
-            Launch::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(*call),
+            Launch::Alone(call) => self.alone(inputs, step, *call),
         }
     }
 
@@ -267,13 +264,6 @@ impl<T: Real> Engine<T> {
         let slot = self.slot;
         self.slot = if runs_program { 1 - slot } else { slot };
         StepCall { block, slot, columns: self.columns, sums: self.sums }
-    }
-
-    /// Asks the penalty, into the spare vector.
-    fn ask_penalty(&mut self, OfPenalty { x, v, .. }: OfPenalty) -> Result<()> {
-        let Self { penalty, vectors, spare, .. } = self;
-        let Some(penalty) = penalty else { return same_length("penalties of a script", 1, 0) };
-        penalty.ask(&vectors[x.index()], v.map(|v| &vectors[v.index()]), spare)
     }
 
     /// Brings the terms beside the misfit up to date, for a start.

@@ -14,7 +14,7 @@ use crate::solver::engine::inputs::{Inputs, Status};
 use crate::solver::engine::products::Products;
 use crate::solver::engine::regularised::Regularised;
 use crate::solver::regularise::{Regularization, Values, no_bounds, no_regularizations};
-use crate::solver::script::{Call, Launch, Residual, Space, StepLimit, X};
+use crate::solver::script::{Call, Launch, Residual, Space, X};
 use crate::solver::stopping::Limits;
 use crate::solver::weight::ChosenWeight;
 use crate::state::HISTORY;
@@ -202,7 +202,7 @@ impl<T: Real> Engine<T> {
                 _ => 1,
             },
             Launch::Basis(_, call) => call.launches(),
-            Launch::Limit(_) => StepLimit::LAUNCHES,
+            Launch::Alone(call) => call.launches(),
             _ => 1,
         };
         // Calls that a kernel of its own stands for are one launch.
