@@ -199,7 +199,7 @@ impl ElementFormula {
         }
     }
 
-    /// Its value on the host.
+    /// Value on the host.
     pub(crate) fn value<T: Real>(self, arithmetic: Arithmetic, [x0, x1]: [T; 2]) -> T {
         let zero = T::default();
         match self {
