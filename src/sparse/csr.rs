@@ -148,36 +148,43 @@ impl<T: Real> Csr<T> {
     }
 
     /// Number of rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Number of columns.
+    #[inline]
     pub fn cols(&self) -> usize {
         self.cols
     }
 
     /// Number of stored entries.
+    #[inline]
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
 
     /// Starts of the rows, and the end of the last one: `rows + 1` offsets.
+    #[inline]
     pub fn offsets(&self) -> &[usize] {
         &self.offsets
     }
 
     /// Column of each entry.
+    #[inline]
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
 
     /// Value of each entry.
+    #[inline]
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
     /// The values, to be changed in place: the next time step of a simulation has the same pattern.
+    #[inline]
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
@@ -196,6 +203,7 @@ impl<T: Real> Csr<T> {
     }
 
     /// Columns and values of row `i`.
+    #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[T]) {
         let range = self.offsets[i]..self.offsets[i + 1];
         (&self.indices[range.clone()], &self.values[range])

@@ -229,6 +229,7 @@ impl Random {
 
     /// The next 64 bits.
     #[allow(clippy::should_implement_trait)] // endless: an iterator would make every caller handle an end
+    #[inline]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -238,6 +239,7 @@ impl Random {
     }
 
     /// Uniform in the open interval (0, 1).
+    #[inline]
     pub fn uniform(&mut self) -> f64 {
         ((self.next() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }

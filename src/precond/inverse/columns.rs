@@ -46,6 +46,7 @@ impl Dropping {
         Ok(Self { below: options.drop, places })
     }
 
+    #[inline]
     pub(crate) fn keeps(&self, l: u32, j: u32, value: f64) -> bool {
         value.abs() >= self.below
             && value != 0.0

@@ -12,6 +12,7 @@ impl Gathered {
         Self { sums: vec![0.0; n], there: vec![false; n], places: Vec::new() }
     }
 
+    #[inline]
     pub(crate) fn add(&mut self, place: u32, term: f64) {
         let at = place as usize;
         self.sums[at] += term;

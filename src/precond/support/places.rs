@@ -118,6 +118,7 @@ impl RowPlaces {
     }
 
     /// Tells if column `j` of row `l` is one of them.
+    #[inline]
     pub(crate) fn has(&self, l: u32, j: u32) -> bool {
         match self {
             Self::Few(columns) => columns.binary_search(&j).is_ok(),
