@@ -10,10 +10,16 @@ pub(crate) fn levels<T: Real>(
     order: impl Iterator<Item = usize>,
     needs: impl Fn(usize, usize) -> bool,
 ) -> Vec<u32> {
-    let mut levels = vec![0; a.rows()];
+    let mut levels = vec![0u32; a.rows()];
     for i in order {
-        let needed = a.row(i).0.iter().map(|j| *j as usize).filter(|j| needs(i, *j));
-        levels[i] = needed.map(|j| levels[j] + 1).max().unwrap_or(0);
+        let mut level = 0;
+        for j in a.row(i).0 {
+            let j = *j as usize;
+            if needs(i, j) && levels[j] >= level {
+                level = levels[j] + 1;
+            }
+        }
+        levels[i] = level;
     }
     levels
 }

@@ -3,7 +3,7 @@
 //! The places of a factorisation depend on the order of the rows: reverse Cuthill-McKee keeps neighbours close together, minimum degree
 //! makes little fill, colours let rows of one colour be solved for at the same time.
 
-use std::collections::{BTreeSet, HashMap, hash_map};
+use std::collections::{HashMap, hash_map};
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::str::FromStr;
 
@@ -166,20 +166,33 @@ fn far_away(graph: &[Vec<u32>], mut root: u32) -> u32 {
 pub(crate) fn colours<T: Real>(a: &Csr<T>) -> Vec<u32> {
     let transposed = a.transpose();
     let mut colours = vec![u32::MAX; a.rows()];
-    let mut taken = BTreeSet::new();
+    // The last row that has a neighbour of each colour.
+    let mut taken_by: Vec<usize> = Vec::new();
     for i in 0..a.rows() {
-        taken.clear();
-        let neighbours = a.row(i).0.iter().chain(transposed.row(i).0);
-        taken.extend(neighbours.map(|j| colours[*j as usize]).filter(|c| *c != u32::MAX));
-        // Ascending: the first gap is the least free one.
-        colours[i] =
-            taken.iter().zip(0..).find(|(taken, free)| *taken != free).map_or(taken.len() as u32, |(_, c)| c);
+        for neighbours in [a.row(i).0, transposed.row(i).0] {
+            for j in neighbours {
+                let colour = colours[*j as usize];
+                if colour != u32::MAX {
+                    taken_by[colour as usize] = i;
+                }
+            }
+        }
+        let mut free = 0;
+        while free < taken_by.len() && taken_by[free] == i {
+            free += 1;
+        }
+        if free == taken_by.len() {
+            taken_by.push(i);
+        }
+        colours[i] = free as u32;
     }
     colours
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::sparse::gallery;
 
