@@ -285,12 +285,15 @@ fn dense<T: Real>(a: &Csr<T>, rows: &[u32]) -> Vec<f64> {
     for (i, row) in rows.iter().enumerate() {
         let (columns, values) = a.row(*row as usize);
         let mut at = 0;
-        for (j, v) in columns.iter().zip(values) {
+        for (k, j) in columns.iter().enumerate() {
             while at < size && rows[at] < *j {
                 at += 1;
             }
-            if at < size && rows[at] == *j {
-                block[i * size + at] = v.to_f64();
+            if at == size {
+                break;
+            }
+            if rows[at] == *j {
+                block[i * size + at] = values[k].to_f64();
             }
         }
     }

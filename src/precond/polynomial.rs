@@ -248,10 +248,15 @@ impl PolynomialOptions {
 
 /// An upper bound of the eigenvalues of `D^-1/2 A D^-1/2`: the largest sum of magnitudes of a row.
 fn bound<T: Real>(a: &Csr<T>, diagonal: &[f64]) -> f64 {
+    let roots: Vec<f64> = diagonal.iter().map(|d| d.sqrt()).collect();
     let sum = |i: usize| {
         let (columns, values) = a.row(i);
-        let terms = columns.iter().zip(values).map(|(j, v)| v.to_f64().abs() / diagonal[*j as usize].sqrt());
-        terms.sum::<f64>() / diagonal[i].sqrt()
+        // The sum of no terms is -0.
+        let mut sum = -0.0;
+        for (k, j) in columns.iter().enumerate() {
+            sum += values[k].to_f64().abs() / roots[*j as usize];
+        }
+        sum / roots[i]
     };
     // Any number will do for no rows.
     threads::numbers(0..a.rows(), 1024, |_, i| sum(i)).into_iter().fold(1.0, f64::max)

@@ -20,23 +20,22 @@ pub(super) fn cholesky<T: Real>(
         let row = offsets[i]..diagonal[i];
         for at in row.clone() {
             let k = columns[at] as usize;
-            let before = offsets[k]..diagonal[k];
+            let mut value = values[at];
+            let may_lose_sign = value.to_bits() == (-0.0f64).to_bits();
             // Entries of rows i and k in the same column before k.
-            let products =
-                columns[before.clone()].iter().zip(&values[before.clone()]).map(|(j, l)| (own[*j as usize], l));
-            let start = values[at];
-            let value = match start.to_bits() == (-0.0f64).to_bits() {
-                false => products.fold(start, |value, (mine, l)| value - mine * l),
-                true => {
-                    let here = |j: &u32| columns[row.clone()].binary_search(j).is_ok();
-                    let both = columns[before].iter().zip(products).filter(|(j, _)| here(j));
-                    both.fold(start, |value, (_, (mine, l))| value - mine * l)
+            for before in offsets[k]..diagonal[k] {
+                let j = columns[before];
+                if !may_lose_sign || columns[row.clone()].binary_search(&j).is_ok() {
+                    value -= own[j as usize] * values[before];
                 }
-            };
+            }
             values[at] = value / values[diagonal[k]];
             own[k] = values[at];
         }
-        let pivot = values[row.clone()].iter().fold(values[diagonal[i]], |pivot, l| pivot - l * l);
+        let mut pivot = values[diagonal[i]];
+        for at in row.clone() {
+            pivot -= values[at] * values[at];
+        }
         if !(pivot > 0.0 && pivot.is_finite()) {
             return Err((i, pivot));
         }

@@ -221,11 +221,11 @@ impl Dense {
         for (k, column) in places.iter().enumerate() {
             let (found, values) = columns.row(*column as usize);
             let mut at = 0;
-            for (i, value) in found.iter().zip(values) {
+            for (l, i) in found.iter().enumerate() {
                 while rows[at] < *i {
                     at += 1;
                 }
-                b[k * height + at] = value.to_f64();
+                b[k * height + at] = values[l].to_f64();
             }
         }
         // Numbers near 1, so that no sum of squares leaves the range; a power of 2 changes no digit.
@@ -253,7 +253,13 @@ impl Dense {
             let top = of_row.len();
             let (before, after) = b.split_at_mut((k + 1) * height);
             let column = &mut before[k * height..];
-            let square = |part: &[f64]| part.iter().fold(0.0, |sum, v| sum + v * v);
+            let square = |part: &[f64]| {
+                let mut sum = 0.0;
+                for v in part {
+                    sum += v * v;
+                }
+                sum
+            };
             let (rest, whole) = (square(&column[top.min(height)..]).sqrt(), square(column).sqrt());
             // A column that depends on those before it.
             if top == height || rest <= DEPENDENT * whole {
@@ -263,10 +269,17 @@ impl Dense {
             column[top] -= alpha;
             let reflection = &column[top..];
             let norm2 = square(reflection);
+            // Loops by number: the set-up is mostly these, and `zip` and `fold` are calls.
             let reflect = |x: &mut [f64]| {
-                let product = reflection.iter().zip(&*x).fold(0.0, |sum, (v, x)| sum + v * x);
+                let x = &mut x[..reflection.len()];
+                let mut product = 0.0;
+                for l in 0..x.len() {
+                    product += reflection[l] * x[l];
+                }
                 let factor = 2.0 * product / norm2;
-                x.iter_mut().zip(reflection).for_each(|(x, v)| *x -= factor * v);
+                for l in 0..x.len() {
+                    x[l] -= factor * reflection[l];
+                }
             };
             after.chunks_mut(height).for_each(|x| reflect(&mut x[top..]));
             reflect(&mut e[top..]);

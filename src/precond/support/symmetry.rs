@@ -58,6 +58,7 @@ pub(crate) fn check_symmetry<T: Real>(a: &Csr<T>) -> Result<()> {
 }
 
 /// Tells if two numbers differ by rounding alone.
+#[inline]
 pub(crate) fn nearly_equal<T: Real>(x: T, y: T) -> bool {
     let (x, y) = (x.to_f64(), y.to_f64());
     (x - y).abs() <= T::EPSILON.sqrt() * (x.abs() + y.abs())

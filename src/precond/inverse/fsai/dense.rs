@@ -47,14 +47,14 @@ impl Dense {
         for (k, row) in places.iter().enumerate().skip(kept) {
             let (columns, values) = a.row(*row as usize);
             let end = if ascending { row } else { last };
-            for (j, value) in columns.iter().zip(values) {
+            for (at, j) in columns.iter().enumerate() {
                 if j > end {
                     break;
                 }
                 // Columns before the first place wrap around to numbers that are not there, or 0.
                 let number = numbers.get(j.wrapping_sub(*first) as usize).map_or(0, |number| *number as usize);
                 if (1..=k + 1).contains(&number) {
-                    c[(number - 1) * *stride + k] = value.to_f64();
+                    c[(number - 1) * *stride + k] = values[at].to_f64();
                 }
             }
         }
@@ -87,9 +87,13 @@ impl Dense {
             }
             let (root, new) = (own[k], kept.max(k + 1));
             own[new..].iter_mut().for_each(|value| *value /= root);
-            for (l, row) in (k + 1..m).zip(later.chunks_exact_mut(stride)) {
+            // Loops by number: the set-up is mostly these, and `zip` and `fold` are calls.
+            for l in k + 1..m {
                 let (factor, from) = (own[l], kept.max(l));
-                row[from..m].iter_mut().zip(&own[from..]).for_each(|(value, own)| *value -= factor * own);
+                let (row, own) = (&mut later[(l - k - 1) * stride..][from..m], &own[from..m]);
+                for at in 0..row.len() {
+                    row[at] -= factor * own[at];
+                }
             }
         }
         // Back substitution with C'.
@@ -97,8 +101,10 @@ impl Dense {
         g.resize(m, 0.0);
         for k in (0..m).rev() {
             let row = &c[k * stride..k * stride + m];
-            let start = if k + 1 == m { 1.0 } else { 0.0 };
-            let value = row[k + 1..].iter().zip(&g[k + 1..]).fold(start, |value, (c, g)| value - c * g);
+            let mut value = if k + 1 == m { 1.0 } else { 0.0 };
+            for l in k + 1..m {
+                value -= row[l] * g[l];
+            }
             g[k] = value / row[k];
         }
         Ok(())
