@@ -58,7 +58,7 @@ static void backward_pixels(const shape_t shape, uint first_chunk, uint last_chu
                 for (uint j = 0; j < PIXEL_ITEM_LANES; ++j) {
                     const size_t i = block + place + j * WG;
                     if (i >= last) continue;
-                    // All is loaded before anything is written: a compiler does not know that these vectors are not the same.
+                    // Elements of all columns are loaded before any is written: a compiler does not know that these vectors are not the same.
                     real_t here[ABREAST], product[ABREAST], last_s[ABREAST], last_d[ABREAST];
                     for (uint k = 0; k < ABREAST; ++k) {
                         const size_t at = i * COLUMNS + c0 + k;

@@ -1,6 +1,6 @@
 //! Kernels of preconditioners: those that make them on a device, and those that apply them.
 
-use super::question::{Question, alike, product, residencies};
+use super::question::{Question, alike, product, sweepers};
 use crate::device::Device;
 use crate::error::Result;
 use crate::number::Real;
@@ -42,7 +42,7 @@ fn by_rows() -> Preconditioner {
 
 /// Twice, because groups draw tickets, which the last one lays back.
 fn sweeps<T: Real>(device: &Device) -> Result<Vec<f64>> {
-    alike(&residencies(device), |device| {
+    alike(&sweepers(device), |device| {
         let sweep = by_rows().build(device, &gallery::poisson_2d::<T>(7, 0.1)?)?.operator;
         Ok([product(device, &sweep, 5)?, product(device, &sweep, 5)?].concat())
     })

@@ -138,25 +138,37 @@ pub(super) fn solution<T: Real>(
     Ok(found)
 }
 
-/// Handles of `device` that do a few iterations by launches of their own, in one launch of one group, and in one of two.
+/// Handles of `device` that do a few iterations by launches of their own, in one launch of one group, and in one of as many groups as
+/// the handle allows.
 ///
-/// A simulator gets none of two: it does not know that groups met, and takes what they read of each other for races.
+/// A simulator gets one group at most: it does not know that groups met, and takes what they read of each other for races.
 pub(super) fn residencies(device: &Device) -> Vec<Device> {
-    let most = if device.info().platform.contains("Oclgrind") { 1 } else { 2 };
-    let mut found = vec![device.with_resident_groups(0)];
-    if device.info().resident_groups > 0 {
-        found.extend((1..=most).map(|groups| device.with_resident_groups(groups)));
-    }
-    found
+    let own = device.tuning().resident_groups;
+    let most = if is_simulator(device) { own.min(1) } else { own };
+    let mut numbers = vec![0, most.min(1), most];
+    numbers.dedup();
+    numbers.into_iter().map(|groups| device.with_resident_groups(groups)).collect()
 }
 
-/// Asks each of `devices` and returns the first answer, or one that differs from it.
+fn is_simulator(device: &Device) -> bool {
+    device.info().platform.contains("Oclgrind")
+}
+
+/// Handles of `device` whose sweeps are launches level by level, and one launch if the handle allows several groups.
+///
+/// Groups of such a launch draw tickets and need not run at once, so that a simulator can have two.
+pub(super) fn sweepers(device: &Device) -> [Device; 2] {
+    let groups = if is_simulator(device) { 2 } else { device.tuning().resident_groups };
+    [0, groups].map(|groups| device.with_resident_groups(groups))
+}
+
+/// Asks each of `devices` and returns the first answer. An answer that differs from it comes behind it, which makes both wrong.
 pub(super) fn alike(devices: &[Device], ask: impl Fn(&Device) -> Result<Vec<f64>>) -> Result<Vec<f64>> {
     let mut first: Option<Vec<f64>> = None;
     for device in devices {
         let found = ask(device)?;
         match &first {
-            Some(first) if !same(first, &found) => return Ok(found),
+            Some(first) if !same(first, &found) => return Ok([&first[..], &found].concat()),
             Some(_) => {}
             None => first = Some(found),
         }

@@ -780,6 +780,26 @@ fn mlem_keeps_bounds_and_ends_by_itself() {
     for j in (0..40).filter(|j| of_cols[*j] > 0.0) {
         assert!((x[j] - wanted[j]).abs() < 1e-6 * wanted[j], "unknown {j}: {} for {}; {report}", x[j], wanted[j]);
     }
+    // The image of least residual is no better an answer than the one that is more likely.
+    let rhs = Vector::from_slice(&host, &b).unwrap();
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let _ =
+        Solver::new(&matrix, Method::Nnfcgls { restart: 30 }, Stopping::after(200)).unwrap().solve(&rhs, &mut x);
+    let before = x.to_vec().unwrap();
+    let report = Solver::new(&matrix, Method::Mlem, Stopping::after(50)).unwrap().solve(&rhs, &mut x).unwrap();
+    assert!(report.iterations == 50 && common::distance(&x.to_vec().unwrap(), &before) > 1e-3, "{report}");
+    // Background was taken away: more is negative than positive, and what is positive is still explained.
+    let taken: Vec<f64> = b.iter().enumerate().map(|(i, v)| if i % 4 == 0 { *v } else { -9.0 - v }).collect();
+    let rhs = Vector::from_slice(&host, &taken).unwrap();
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let _ = Solver::new(&matrix, Method::Mlem, Stopping::after(50)).unwrap().solve(&rhs, &mut x).unwrap();
+    let expected = a.product(&x.to_vec().unwrap()).unwrap();
+    let counted: f64 = taken.iter().map(|v| v.max(0.0)).sum();
+    assert!((expected.iter().sum::<f64>() / counted - 1.0).abs() < 1e-10, "{expected:?}");
+    // No image lies below 0.
+    let below = Regularization::none().with_upper(-1.0);
+    let setup = Setup::new(Method::Mlem, Stopping::after(3)).with_regularizations(&[below]);
+    assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "bounds", .. })));
     let poisson = gallery::poisson_2d::<f64>(5, 0.0).unwrap();
     let poisson = Matrix::with_transpose(&host, &poisson, Format::Csr).unwrap();
     let refused = Solver::new(&poisson, Method::Mlem, Stopping::after(3)).err().unwrap();

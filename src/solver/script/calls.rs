@@ -184,8 +184,8 @@ pub(crate) struct OfElements {
 /// A formula as OpenCL C and as its twin on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementFormula {
-    /// `x0 / x1` if both are above 0, else 0.
-    Ratio,
+    /// `(x0 - x1) / x1`, of a reading `x0` and its expectation `x1`: -1 for a reading that is not above 0, 0 for such an expectation.
+    Excess,
     /// `x0` if it is above 0, else 0.
     Positive,
 }
@@ -194,7 +194,7 @@ impl ElementFormula {
     /// The formula of `x0` and `x1` in OpenCL C.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::Ratio => "x0 > 0 && x1 > 0 ? quotient(x0, x1) : (real_t)0",
+            Self::Excess => "x1 > 0 ? (x0 > 0 ? quotient(x0 - x1, x1) : (real_t)-1) : (real_t)0",
             Self::Positive => "x0 > 0 ? x0 : (real_t)0",
         }
     }
@@ -203,7 +203,8 @@ impl ElementFormula {
     pub(crate) fn value<T: Real>(self, arithmetic: Arithmetic, [x0, x1]: [T; 2]) -> T {
         let zero = T::default();
         match self {
-            Self::Ratio if x0 > zero && x1 > zero => arithmetic.quotient(x0, x1),
+            Self::Excess if x1 > zero && x0 > zero => arithmetic.quotient(x0 - x1, x1),
+            Self::Excess if x1 > zero => T::from_f64(-1.0),
             Self::Positive if x0 > zero => x0,
             _ => zero,
         }

@@ -166,7 +166,7 @@ fn far_away(graph: &[Vec<u32>], mut root: u32) -> u32 {
 pub(crate) fn colours<T: Real>(a: &Csr<T>) -> Vec<u32> {
     let transposed = a.transpose();
     let mut colours = vec![u32::MAX; a.rows()];
-    // The last row that has a neighbour of each colour.
+    // The last row that cannot have each colour: a neighbour has it.
     let mut taken_by: Vec<usize> = Vec::new();
     for i in 0..a.rows() {
         for neighbours in [a.row(i).0, transposed.row(i).0] {
