@@ -72,7 +72,7 @@ pub enum Extent {
 /// Asks `device` for answers in each precision it has, at several work-group sizes if its work-items wait for each other.
 /// `seen` gets each check when it is done. The host's answers are the right ones.
 ///
-/// Cost: mostly building kernels, some sixty variants of them for the abilities and eight hundred for all; memory as the largest
+/// Cost: mostly building kernels, some sixty variants of them for the abilities and many times as many for all; memory as the largest
 /// single allocation, at most an eighth of all, and 4 GiB on a GPU, 256 MiB elsewhere.
 pub fn examine(device: &Device, extent: Extent, seen: &mut dyn FnMut(&Check)) -> Vec<Check> {
     let mut checks = Vec::new();
