@@ -8,6 +8,7 @@ pub use choose::{Candidate, DEVICE_VARIABLE};
 pub use filter::DeviceFilter;
 pub(crate) use host::host_info;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -204,6 +205,11 @@ impl Device {
     /// Number of programs built or found on disk for this device so far, and the seconds that took.
     pub fn programs(&self) -> Programs {
         self.backend().context().map(|context| context.programs()).unwrap_or_default()
+    }
+
+    /// Names of the kernels made for this device so far.
+    pub fn kernels(&self) -> BTreeSet<&'static str> {
+        self.backend().context().map(|context| context.kernels()).unwrap_or_default()
     }
 
     /// Waits for everything queued so far: for timing, never needed for a right answer.

@@ -27,6 +27,7 @@ use crate::measure;
 use crate::number::{Precision, Real};
 use crate::tuning::largest_power_of_two;
 use crate::vector::Vector;
+use question::difference;
 
 pub use battery::battery;
 pub use question::Question;
@@ -154,23 +155,6 @@ fn work_groups(device: &Device) -> Vec<Device> {
     sizes.sort_unstable();
     sizes.dedup();
     sizes.iter().filter_map(|size| device.with_work_group(*size).ok()).collect()
-}
-
-/// Difference of two answers, if they differ.
-fn difference(found: &[f64], wanted: &[f64]) -> Option<String> {
-    if found.len() != wanted.len() {
-        return Some(format!("{} numbers where {} belong", found.len(), wanted.len()));
-    }
-    let differs = |at: &usize| found[*at].to_bits() != wanted[*at].to_bits();
-    let wrong: Vec<usize> = (0..found.len()).filter(differs).collect();
-    let first = *wrong.first()?;
-    Some(format!(
-        "{} of {} numbers are wrong; number {first} is {:e}, not {:e}",
-        wrong.len(),
-        found.len(),
-        found[first],
-        wanted[first]
-    ))
 }
 
 /// Fills one allocation, as large as it may be, and looks at what arrived.

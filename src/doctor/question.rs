@@ -168,7 +168,7 @@ pub(super) fn alike(devices: &[Device], ask: impl Fn(&Device) -> Result<Vec<f64>
     for device in devices {
         let found = ask(device)?;
         match &first {
-            Some(first) if !same(first, &found) => return Ok([&first[..], &found].concat()),
+            Some(first) if difference(&found, first).is_some() => return Ok([&first[..], &found].concat()),
             Some(_) => {}
             None => first = Some(found),
         }
@@ -176,7 +176,19 @@ pub(super) fn alike(devices: &[Device], ask: impl Fn(&Device) -> Result<Vec<f64>
     Ok(first.unwrap_or_default())
 }
 
-/// True if two answers agree in every bit.
-fn same(a: &[f64], b: &[f64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
+/// Difference of two answers, if they differ.
+pub(super) fn difference(found: &[f64], wanted: &[f64]) -> Option<String> {
+    if found.len() != wanted.len() {
+        return Some(format!("{} numbers where {} belong", found.len(), wanted.len()));
+    }
+    let differs = |at: &usize| found[*at].to_bits() != wanted[*at].to_bits();
+    let wrong: Vec<usize> = (0..found.len()).filter(differs).collect();
+    let first = *wrong.first()?;
+    Some(format!(
+        "{} of {} numbers are wrong; number {first} is {:e}, not {:e}",
+        wrong.len(),
+        found.len(),
+        found[first],
+        wanted[first]
+    ))
 }

@@ -8,7 +8,7 @@ use crate::number::Real;
 use crate::operator::{Diagonal, SharedOperator};
 use crate::precond::{AinvOptions, Preconditioner};
 use crate::solver::{Method, Regularization, Setup, Stopping};
-use crate::sparse::{Format, gallery};
+use crate::sparse::{Csr, Format, gallery};
 use crate::vector::Vector;
 
 pub(super) fn questions<T: Real>() -> Vec<Question> {
@@ -92,7 +92,7 @@ fn least_squares<T: Real>(device: &Device) -> Result<Vec<f64>> {
     Ok(found)
 }
 
-fn wide<T: Real>() -> Result<crate::sparse::Csr<T>> {
+fn wide<T: Real>() -> Result<Csr<T>> {
     gallery::random::<T>(40, 30, 40 * 10, 3)
 }
 

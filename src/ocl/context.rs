@@ -26,6 +26,8 @@ pub(crate) struct Context {
     owns_queue: bool,
     programs: Mutex<HashMap<(&'static str, Defines), Arc<Program>>>,
     counts: Mutex<Programs>,
+    /// Names of the kernels that were made of the programs.
+    kernels: Mutex<BTreeSet<&'static str>>,
     /// Bytes that went to the device.
     pub(super) uploaded: AtomicU64,
     /// Handles of the buffers that live here: no two of them may be the same.
@@ -35,7 +37,7 @@ pub(crate) struct Context {
 }
 
 /// Programs that were needed so far on a device.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Programs {
     /// Compiled from source.
@@ -44,8 +46,6 @@ pub struct Programs {
     pub loaded: usize,
     /// Seconds that both took.
     pub seconds: f64,
-    /// Names of the kernels that were made of them.
-    pub kernels: BTreeSet<&'static str>,
 }
 
 impl Drop for Context {
@@ -107,6 +107,7 @@ impl Context {
             owns_queue,
             programs: Mutex::default(),
             counts: Mutex::default(),
+            kernels: Mutex::default(),
             uploaded: AtomicU64::new(0),
             handles: Mutex::default(),
             _part: part,
@@ -136,11 +137,16 @@ impl Context {
 
     /// Programs built and loaded so far.
     pub(crate) fn programs(&self) -> Programs {
-        lock(&self.counts).clone()
+        *lock(&self.counts)
     }
 
-    pub(super) fn count_kernel(&self, name: &'static str) {
-        lock(&self.counts).kernels.insert(name);
+    /// Names of the kernels made so far.
+    pub(crate) fn kernels(&self) -> BTreeSet<&'static str> {
+        lock(&self.kernels).clone()
+    }
+
+    pub(super) fn note_kernel(&self, name: &'static str) {
+        lock(&self.kernels).insert(name);
     }
 
     pub(super) fn error(&self, call: impl Into<String>) -> impl FnOnce(opencl3::error_codes::ClError) -> Error {

@@ -104,7 +104,7 @@ impl Context {
             .map_err(|e| api_error(&info.name, format!("clCreateKernel {}", signature.name), e))?;
         let count = kernel.num_args().map_err(|e| api_error(&info.name, "clGetKernelInfo", e))? as usize;
         same_length("arguments of a kernel (was a file in RESIDUUM_CL_DIR changed?)", signature.args.len(), count)?;
-        self.count_kernel(signature.name);
+        self.note_kernel(signature.name);
         let held = Arc::new(Mutex::new(Held { kernel, args: Vec::with_capacity(count) }));
         Ok(Prepared { context: self.clone(), signature, held, work_group })
     }

@@ -532,7 +532,7 @@ fn battery<T: Real>(golden: &mut Golden, kind: &str, device: &Device) {
     for question in residuum::doctor::battery::<T>() {
         if question.suits(device, T::PRECISION) {
             let answer = question.ask(device).unwrap();
-            golden.put(format!("battery {kind} {}", question.name()), answer.into_iter().map(f64::to_bits));
+            golden.put(format!("battery {kind} {}", question.name()), bits(&answer));
         }
     }
 }
