@@ -27,7 +27,7 @@ pub(crate) fn factors<T: Real>(
 ) -> Result<Vec<Option<Products<T>>>> {
     let subsets = subsets(operators.a);
     let mut named = vec![false; Operand::count(subsets.len())];
-    for call in script.start.iter().chain(script.steps.iter().flatten()) {
+    for call in script.begin.iter().chain(&script.start).chain(script.steps.iter().flatten()) {
         if let Launch::Product { of, .. } = call.launch {
             named[of.index()] = true;
         }

@@ -29,6 +29,8 @@ use crate::recurrence::Scalar;
 /// A method: what is queued when it starts from `X`, and in each iteration.
 #[derive(Debug, Default)]
 pub(crate) struct Script {
+    /// Makes something else of the start guess, before the first start of a solve alone: a later start goes on from an answer.
+    pub(crate) begin: Vec<Call>,
     pub(crate) start: Vec<Call>,
     /// Iteration `k` queues `steps[k % steps.len()]`. The last call of each makes the stopping test.
     pub(crate) steps: Vec<Vec<Call>>,

@@ -266,8 +266,8 @@ impl<T: Real> Engine<T> {
         StepCall { block, slot, columns: self.columns, sums: self.sums }
     }
 
-    /// Brings the terms beside the misfit up to date, for a start.
-    fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
+    /// Brings the terms beside the misfit up to date, for a start: the first of a solve if it `begins`.
+    fn refresh_objective(&mut self, limits: &[Limits], begins: bool) -> Result<()> {
         let Self { objective, penalty, vectors, .. } = self;
         penalty.iter_mut().for_each(|penalty| penalty.take_units(limits));
         if let Some(objective) = objective {
@@ -275,7 +275,7 @@ impl<T: Real> Engine<T> {
             objective.write_bounds(limits, vectors)?;
             objective.write_inverse_sums(vectors)?;
         }
-        if take(&mut self.first) {
+        if begins {
             let dual = objective.iter().flat_map(|objective| &objective.terms.dual);
             let change = self.script.damping.iter().map(|damping| &damping.change);
             for v in dual.chain(change) {

@@ -1,6 +1,6 @@
 //! A solve under way: starts, iterations, looks, as the loop asks for them.
 
-use std::mem::swap;
+use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ impl<T: Real> Engine<T> {
     pub(crate) fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
         self.finish(inputs)?;
         self.settle_answer()?;
-        self.refresh_objective(limits)?;
+        let begins = take(&mut self.first);
+        self.refresh_objective(limits, begins)?;
         if let Some(diagonal) = &mut self.diagonal {
             diagonal.refresh(self.columns, &mut self.vectors)?;
         }
@@ -68,6 +69,9 @@ impl<T: Real> Engine<T> {
         self.slot = 0;
         let Self { script, vectors, .. } = self;
         script.zeroed.iter().try_for_each(|v| vectors[v.index()].fill(T::default()))?;
+        if begins {
+            self.queue(inputs, |script| &script.begin)?;
+        }
         self.queue(inputs, |script| &script.start)
     }
 
