@@ -387,40 +387,38 @@ fn in_given_units<T: Real>(
     let mut answer = x.to_vec()?;
     let mut again = answer.clone();
     let (mut rounded, mut lost) = (vec![false; columns], vec![false; columns]);
+    let in_units_of_solve = |v: T, c: usize| T::from_f64(scale(v.to_f64(), given.shifts[c]));
     for (i, (here, there)) in again.iter_mut().zip(&before).enumerate() {
         let c = i % columns;
-        *here = T::from_f64(scale(here.to_f64(), given.shifts[c]));
+        *here = in_units_of_solve(*here, c);
         rounded[c] |= *here != *there;
         lost[c] |= !answer[i].is_finite() && there.is_finite();
     }
-    if rounded.iter().zip(&lost).any(|(rounded, lost)| *rounded && !lost) {
-        // One more verified start, from what was rounded.
-        for (i, here) in again.iter_mut().enumerate().filter(|(i, _)| !rounded[i % columns] || lost[i % columns]) {
-            *here = before[i];
+    if rounded.contains(&true) {
+        // One more verified start, from what was rounded, and from the start where the answer is lost.
+        for (i, here) in again.iter_mut().enumerate() {
+            let c = i % columns;
+            if lost[c] {
+                answer[i] = original[i];
+                *here = in_units_of_solve(original[i], c);
+            } else if !rounded[c] {
+                *here = before[i];
+            }
         }
         x.write(&again)?;
-        let only = Stopping { max_iterations: 0, time_limit: None, ..given.stopping.clone() };
-        let go_on = &mut |_: &super::run::Progress| std::ops::ControlFlow::Continue(());
-        let device = x.device().clone();
         let known = |(limits, outcome): (&Limits, &Outcome)| limits.after(first_residual(outcome, limits));
         let limits: Vec<Limits> = given.limits.iter().zip(outcomes.iter()).map(known).collect();
-        let (verified, _) = runner.solve(&device, &only, &limits, b, x, go_on)?;
-        for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c] && !lost[*c]) {
+        let verified = runner.verify(&x.device().clone(), given.stopping, &limits, b, x)?;
+        for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c]) {
             let outcome = &mut outcomes[c];
             (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);
             let claimed = matches!(outcome.stop, Stop::Converged | Stop::LeastSquares);
-            if claimed && !matches!(verified.stop, Stop::Converged | Stop::LeastSquares) {
+            if lost[c] {
+                outcome.stop = Stop::NotFinite;
+            } else if claimed && !matches!(verified.stop, Stop::Converged | Stop::LeastSquares) {
                 outcome.stop = Stop::Stagnated;
             }
         }
-    }
-    for c in (0..columns).filter(|c| lost[*c]) {
-        for i in (c..answer.len()).step_by(columns) {
-            answer[i] = original[i];
-        }
-        let outcome = &mut outcomes[c];
-        outcome.stop = Stop::NotFinite;
-        [outcome.true_residual, outcome.gradient] = outcome.history.first().copied().unwrap_or([f64::NAN; 2]);
     }
     x.write(&answer)
 }

@@ -56,6 +56,20 @@ impl<T: Real> Runner<T> {
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
     ) -> Result<(Vec<Outcome>, f64)> {
+        self.engine.begin();
+        self.run(device, stopping, limits, b, x, observer)
+    }
+
+    /// [`Runner::solve`] that takes the start guess as it is.
+    fn run(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+        observer: &mut Observer<'_>,
+    ) -> Result<(Vec<Outcome>, f64)> {
         let inputs = Inputs { device, run: device.run::<T>(), b };
         // The method works on the answer where it lies.
         self.engine.exchange(x)?;
@@ -66,6 +80,19 @@ impl<T: Real> Runner<T> {
         let returned = self.engine.exchange(x);
         let result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
         returned.map(|()| result)
+    }
+
+    /// Computes what the answer in `x` leaves, without an iteration: an outcome for each of `limits`.
+    pub(crate) fn verify(
+        &mut self,
+        device: &Device,
+        stopping: &Stopping,
+        limits: &[Limits],
+        b: &Vector<T>,
+        x: &mut Vector<T>,
+    ) -> Result<Vec<Outcome>> {
+        let only = Stopping { max_iterations: 0, time_limit: None, ..stopping.clone() };
+        Ok(self.run(device, &only, limits, b, x, &mut |_| ControlFlow::Continue(()))?.0)
     }
 
     /// Finds the singular values of `operator` if the method wants to know them: by a solve for random signs, the same in every column.

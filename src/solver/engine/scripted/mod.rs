@@ -57,8 +57,10 @@ pub(crate) struct Engine<T: Real> {
     penalty: Option<Penalised<T>>,
     /// The weight of damping, for the method that chooses one.
     weighing: Option<Weighing>,
-    /// The next start is the first of a solve.
+    /// The next start is the first since the answer was exchanged.
     first: bool,
+    /// The next start does what a solve begins with.
+    begins: bool,
     /// Chunk sums that the calls of the script name.
     sums: usize,
     state: ScriptState,
@@ -171,6 +173,7 @@ impl<T: Real> Engine<T> {
             penalty: operators.penalty.map(Penalised::new),
             weighing: None,
             first: true,
+            begins: false,
             sums: plan.sums,
             state,
             slot: 0,
@@ -266,8 +269,8 @@ impl<T: Real> Engine<T> {
         StepCall { block, slot, columns: self.columns, sums: self.sums }
     }
 
-    /// Brings the terms beside the misfit up to date, for a start: the first of a solve if it `begins`.
-    fn refresh_objective(&mut self, limits: &[Limits], begins: bool) -> Result<()> {
+    /// Brings the terms beside the misfit up to date, for a start.
+    fn refresh_objective(&mut self, limits: &[Limits]) -> Result<()> {
         let Self { objective, penalty, vectors, .. } = self;
         penalty.iter_mut().for_each(|penalty| penalty.take_units(limits));
         if let Some(objective) = objective {
@@ -275,7 +278,7 @@ impl<T: Real> Engine<T> {
             objective.write_bounds(limits, vectors)?;
             objective.write_inverse_sums(vectors)?;
         }
-        if begins {
+        if take(&mut self.first) {
             let dual = objective.iter().flat_map(|objective| &objective.terms.dual);
             let change = self.script.damping.iter().map(|damping| &damping.change);
             for v in dual.chain(change) {

@@ -30,6 +30,11 @@ impl<T: Real> Engine<T> {
         settled
     }
 
+    /// Lets the next start do what a solve begins with.
+    pub(crate) fn begin(&mut self) {
+        self.begins = true;
+    }
+
     /// The present answer.
     pub(crate) fn answer(&mut self) -> &mut Vector<T> {
         let place = self.regularised.as_ref().map_or(X, Regularised::answer);
@@ -40,8 +45,7 @@ impl<T: Real> Engine<T> {
     pub(crate) fn start(&mut self, inputs: &Inputs<'_, T>, limits: &[Limits], budget: &[usize]) -> Result<()> {
         self.finish(inputs)?;
         self.settle_answer()?;
-        let begins = take(&mut self.first);
-        self.refresh_objective(limits, begins)?;
+        self.refresh_objective(limits)?;
         if let Some(diagonal) = &mut self.diagonal {
             diagonal.refresh(self.columns, &mut self.vectors)?;
         }
@@ -69,7 +73,7 @@ impl<T: Real> Engine<T> {
         self.slot = 0;
         let Self { script, vectors, .. } = self;
         script.zeroed.iter().try_for_each(|v| vectors[v.index()].fill(T::default()))?;
-        if begins {
+        if take(&mut self.begins) {
             self.queue(inputs, |script| &script.begin)?;
         }
         self.queue(inputs, |script| &script.start)
