@@ -208,7 +208,7 @@ pub(crate) struct Options {
     pub(crate) format: Format,
 
     /// cgnr (bounds by a penalty), fista, sirt, sart or pdhg (bounds kept exactly; pdhg: total variation itself, not a smooth stand-in), nnfcgls or
-    /// mrnsd (no pixel below 0 or --lower), or fbp: filtered back-projection alone, in one step
+    /// mrnsd (no pixel below 0 or --lower), mlem (the likelihood of counts, no pixel below 0), or fbp: filtered back-projection alone, in one step
     #[arg(long, value_name = "NAME", default_value = "cgnr", value_parser = way)]
     pub(crate) method: Way,
     /// Length of the steps of sirt and sart, above 0 and below 2 [default: 1]
@@ -226,7 +226,7 @@ pub(crate) struct Options {
     pub(crate) filter: Option<Filter>,
     /// tikhonov=W, smooth=W (cgnr), tv=W (not fista), directional=W[@DEGREES] (pdhg: changes along the detector in the middle of the
     /// scan, or along a direction anticlockwise from the right), or none; can be given several times [default: tv=0.05, none for fista,
-    /// sirt, sart, nnfcgls and mrnsd]
+    /// sirt, sart, mlem, nnfcgls and mrnsd]
     #[arg(long, value_name = "NAME=W")]
     pub(crate) regularizer: Vec<String>,
     /// Choose the weight of |x|² for each image by a rule: auto (the least estimated error, for an unknown level of noise), wgcv, gcv,

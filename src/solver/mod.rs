@@ -23,7 +23,7 @@ mod weight;
 pub mod methods {
     pub use super::method::{
         bicgstab, bicgstab2, cgls, cgne, cgnr, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr,
-        lsmr, lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+        lsmr, lsqr, minres, mlem, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
     };
 }
 

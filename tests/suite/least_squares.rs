@@ -688,6 +688,124 @@ fn sirt_ends_by_itself() {
     }
 }
 
+/// Counts with the noise of Poisson, of some intensity that is 0 here and there; with a matrix whose rows and columns may be empty.
+fn counts() -> (Csr<f64>, Vec<f64>) {
+    let mut a = gallery::random::<f64>(60, 40, 300, 3).unwrap();
+    a.values_mut().iter_mut().for_each(|v| *v = v.abs());
+    let wanted: Vec<f64> = noise::<f64>(40, 4).iter().map(|v| (40.0 * v).max(0.0)).collect();
+    let spread = noise::<f64>(60, 5);
+    let b = a.product(&wanted).unwrap();
+    let mut b: Vec<f64> = b.iter().zip(spread).map(|(mean, v)| (mean + mean.sqrt() * v).round().max(0.0)).collect();
+    b[7] = 0.0;
+    (a, b)
+}
+
+#[test]
+fn mlem_is_that_of_the_book() {
+    let (a, b) = counts();
+    let [_, of_cols] = sums(&a);
+    let ratio = |value: f64, by: f64| if value > 0.0 && by > 0.0 { value / by } else { 0.0 };
+    let step = |x: &[f64]| -> Vec<f64> {
+        let ax = a.product(x).unwrap();
+        let back = a.transpose().product(&(0..60).map(|i| ratio(b[i], ax[i])).collect::<Vec<_>>()).unwrap();
+        (0..40).map(|j| x[j] * ratio(back[j], of_cols[j])).collect()
+    };
+    let likelihood = |x: &[f64]| -> f64 {
+        let ax = a.product(x).unwrap();
+        (0..60).map(|i| if b[i] > 0.0 { b[i] * ax[i].ln() - ax[i] } else { -ax[i] }).sum()
+    };
+    let expected = |x: &[f64]| a.product(x).unwrap().iter().sum::<f64>();
+    for device in common::devices_in(Precision::Double) {
+        let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap();
+        let rhs = Vector::from_slice(&device, &b).unwrap();
+        let solve = |start: f64, stopping: Stopping| {
+            let mut x = Vector::filled(&device, 40, start).unwrap();
+            let report = Solver::new(&matrix, Method::Mlem, stopping).unwrap().solve(&rhs, &mut x).unwrap();
+            (x.to_vec().unwrap(), report)
+        };
+        let (mut wanted, mut last) = (vec![2.5; 40], f64::NEG_INFINITY);
+        for iterations in 1..12 {
+            wanted = step(&wanted);
+            let (x, report) = solve(2.5, Stopping::after(iterations).with_answer(Answer::Last));
+            assert!(common::distance(&x, &wanted) < 1e-13, "{report}");
+            let now = likelihood(&x);
+            assert!(now > last, "the likelihood falls from {last} to {now} in iteration {iterations}");
+            last = now;
+            // Each iteration keeps the number of counts.
+            assert!((expected(&x) / b.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+        }
+        // A start of zeros is none of its fixed points, and a negative one is as good.
+        for start in [0.0, -3.0] {
+            let (x, report) = solve(start, Stopping::after(200).with_answer(Answer::Last));
+            assert!(likelihood(&x) > last && x.iter().all(|x| *x >= 0.0), "{report}");
+        }
+        let exact =
+            Stopping::for_precision::<f64>().with_gradient_rtol(1e-10).with_rtol(0.0).with_max_iterations(300_000);
+        let (x, report) = solve(1.0, exact);
+        println!("{report}");
+        assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+        let (ax, back) = (a.product(&x).unwrap(), a.transpose());
+        let back = back.product(&(0..60).map(|i| ratio(b[i], ax[i])).collect::<Vec<_>>()).unwrap();
+        // The conditions of Karush, Kuhn and Tucker: the slope is 0 where x is above 0, and not upwards elsewhere.
+        for j in (0..40).filter(|j| of_cols[*j] > 0.0) {
+            let slope = back[j] / of_cols[j] - 1.0;
+            assert!(slope < 1e-3 && (x[j] < 1e-3 || slope > -1e-3), "unknown {j} is {} with slope {slope}", x[j]);
+        }
+    }
+}
+
+#[test]
+fn mlem_keeps_bounds_and_ends_by_itself() {
+    let (a, b) = counts();
+    let host = Device::host();
+    let matrix = Matrix::with_transpose(&host, &a, Format::Csr).unwrap();
+    let rhs = Vector::from_slice(&host, &b).unwrap();
+    let bounds = Regularization::none().with_lower(2.0).with_upper(30.0);
+    let setup = Setup::new(Method::Mlem, Stopping::after(300)).with_regularizations(&[bounds]);
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let _ = Solver::with(&matrix, setup).unwrap().solve(&rhs, &mut x).unwrap();
+    let x = x.to_vec().unwrap();
+    assert!(x.iter().all(|x| (2.0..=30.0).contains(x)) && x.contains(&2.0) && x.contains(&30.0), "{x:?}");
+    // Counts that an intensity explains: it is found, and no more is made of it than rounding.
+    let wanted: Vec<f64> = noise::<f64>(40, 9).iter().map(|v| 3.0 + v.abs()).collect();
+    let rhs = Vector::from_slice(&host, &a.product(&wanted).unwrap()).unwrap();
+    let stopping =
+        Stopping::for_precision::<f64>().with_rtol(0.0).with_gradient_rtol(0.0).with_max_iterations(3_000_000);
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let report = Solver::new(&matrix, Method::Mlem, stopping).unwrap().solve(&rhs, &mut x).unwrap();
+    println!("{report}");
+    assert!(report.iterations < 3_000_000, "{report}");
+    let [_, of_cols] = sums(&a);
+    let x = x.to_vec().unwrap();
+    for j in (0..40).filter(|j| of_cols[*j] > 0.0) {
+        assert!((x[j] - wanted[j]).abs() < 1e-6 * wanted[j], "unknown {j}: {} for {}; {report}", x[j], wanted[j]);
+    }
+    // The image of least residual is no better an answer than the one that is more likely.
+    let rhs = Vector::from_slice(&host, &b).unwrap();
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let _ =
+        Solver::new(&matrix, Method::Nnfcgls { restart: 30 }, Stopping::after(200)).unwrap().solve(&rhs, &mut x);
+    let before = x.to_vec().unwrap();
+    let report = Solver::new(&matrix, Method::Mlem, Stopping::after(50)).unwrap().solve(&rhs, &mut x).unwrap();
+    assert!(report.iterations == 50 && common::distance(&x.to_vec().unwrap(), &before) > 1e-3, "{report}");
+    // Background was taken away: more is negative than positive, and what is positive is still explained.
+    let taken: Vec<f64> = b.iter().enumerate().map(|(i, v)| if i % 4 == 0 { *v } else { -9.0 - v }).collect();
+    let rhs = Vector::from_slice(&host, &taken).unwrap();
+    let mut x = Vector::zeros(&host, 40).unwrap();
+    let _ = Solver::new(&matrix, Method::Mlem, Stopping::after(50)).unwrap().solve(&rhs, &mut x).unwrap();
+    let expected = a.product(&x.to_vec().unwrap()).unwrap();
+    let counted: f64 = taken.iter().map(|v| v.max(0.0)).sum();
+    assert!((expected.iter().sum::<f64>() / counted - 1.0).abs() < 1e-10, "{expected:?}");
+    // No image lies below 0.
+    let below = Regularization::none().with_upper(-1.0);
+    let setup = Setup::new(Method::Mlem, Stopping::after(3)).with_regularizations(&[below]);
+    assert!(matches!(Solver::with(&matrix, setup), Err(Error::Option { name: "bounds", .. })));
+    let poisson = gallery::poisson_2d::<f64>(5, 0.0).unwrap();
+    let poisson = Matrix::with_transpose(&host, &poisson, Format::Csr).unwrap();
+    let refused = Solver::new(&poisson, Method::Mlem, Stopping::after(3)).err().unwrap();
+    assert!(refused.to_string().contains("negative entries"), "{refused}");
+}
+
 /// SART with `count` subsets of `run` rows at a time as its page has it, plainly.
 struct PlainSart<'a> {
     a: &'a Csr<f64>,

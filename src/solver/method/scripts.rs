@@ -2,7 +2,7 @@
 
 use super::{
     Method, bicgstab, bicgstab2, cgls, cgne, cgnr, chebyshev, fista, flexible_cg, gmres, hybrid_lsmr, hybrid_lsqr,
-    lsmr, lsqr, minres, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
+    lsmr, lsqr, minres, mlem, mrnsd, nnfcgls, pcg, pdhg, penalised, sart, sirt, stationary, steepest_descent,
 };
 use crate::backend::script::Edges;
 use crate::magnitude::scale;
@@ -72,6 +72,7 @@ impl Method {
             Self::Pdhg => pdhg::script(draft, neighbours, epsilon),
             Self::Sirt { omega } => sirt::script(draft, omega, epsilon),
             Self::Sart { omega } => sart::script(draft, omega, epsilon, subsets),
+            Self::Mlem => mlem::script(draft, epsilon),
             Self::Mrnsd => mrnsd::script(draft, epsilon),
             Self::Nnfcgls { restart } => nnfcgls::script(draft, restart, epsilon),
         }

@@ -30,7 +30,8 @@ impl Terms {
         let own = pixels
             .map_or([f64::NEG_INFINITY, f64::INFINITY], |pixels| [0, 1].map(|which| pixels[which][i].to_f64()));
         let [lower, upper] = [own[0].max(regularization.lower), own[1].min(regularization.upper)];
-        [if self.free.is_some() && lower == f64::NEG_INFINITY { 0.0 } else { lower }, upper]
+        let from_0 = self.likelihood || (self.free.is_some() && lower == f64::NEG_INFINITY);
+        [if from_0 { lower.max(0.0) } else { lower }, upper]
     }
 
     /// Fails on bounds that no number lies between, that are no numbers, or that the script does not keep.

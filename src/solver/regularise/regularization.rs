@@ -21,6 +21,7 @@ use crate::solver::script::Neighbours;
 /// | [`Method::Cgnr`] | all but `directional` | by their weight |
 /// | [`Method::Fista`] | `tikhonov` | kept exactly, rounded to the precision of vectors |
 /// | [`Method::Sirt`], [`Method::Sart`] | none | likewise |
+/// | [`Method::Mlem`] | none | likewise; a `lower` below 0 is taken as 0 |
 /// | [`Method::Mrnsd`], [`Method::Nnfcgls`] | none | likewise, from below: 0 without a `lower`; an `upper` must be the `lower` |
 /// | [`Method::Pdhg`] | `tikhonov`, `variation` with an `epsilon` of 0, `directional` | likewise |
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
 //! Calls of a script that are no product and no pass: over a basis or pixels, and those alone, which run no program.
 
-use super::vectors::VectorId;
+use super::vectors::{Space, VectorId};
 use crate::backend::script::{Edges, Variation};
+use crate::number::{Arithmetic, Real};
 use crate::recurrence::{Scalar, Sums};
 use crate::runs::Runs;
 
@@ -12,6 +13,7 @@ pub(crate) enum Alone {
     Limit(StepLimit),
     Gather(Gather),
     Penalty(OfPenalty),
+    Elements(OfElements),
 }
 
 /// Calls as values of [`Alone`].
@@ -24,7 +26,7 @@ macro_rules! alone {
         })+
     };
 }
-alone!(Image(OverImage), Limit(StepLimit), Gather(Gather), Penalty(OfPenalty));
+alone!(Image(OverImage), Limit(StepLimit), Gather(Gather), Penalty(OfPenalty), Elements(OfElements));
 
 impl Alone {
     /// Launches on a device.
@@ -168,4 +170,43 @@ pub(crate) struct OfPenalty {
     /// The vector whose product with `H(x)` is asked for; none for the gradient.
     pub(crate) v: Option<VectorId>,
     pub(crate) out: VectorId,
+}
+
+/// `y_i` = a formula of the elements `i` of two vectors, all of one space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OfElements {
+    pub(crate) formula: ElementFormula,
+    pub(crate) of: Space,
+    pub(crate) x: [VectorId; 2],
+    pub(crate) y: VectorId,
+}
+
+/// A formula as OpenCL C and as its twin on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ElementFormula {
+    /// `(x0 - x1) / x1`, of a reading `x0` and its expectation `x1`: -1 for a reading that is not above 0, 0 for such an expectation.
+    Excess,
+    /// `x0` if it is above 0, else 0.
+    Positive,
+}
+
+impl ElementFormula {
+    /// The formula of `x0` and `x1` in OpenCL C.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Excess => "x1 > 0 ? (x0 > 0 ? quotient(x0 - x1, x1) : (real_t)-1) : (real_t)0",
+            Self::Positive => "x0 > 0 ? x0 : (real_t)0",
+        }
+    }
+
+    /// Value on the host.
+    pub(crate) fn value<T: Real>(self, arithmetic: Arithmetic, [x0, x1]: [T; 2]) -> T {
+        let zero = T::default();
+        match self {
+            Self::Excess if x1 > zero && x0 > zero => arithmetic.quotient(x0 - x1, x1),
+            Self::Excess if x1 > zero => T::from_f64(-1.0),
+            Self::Positive if x0 > zero => x0,
+            _ => zero,
+        }
+    }
 }

@@ -15,7 +15,8 @@ mod vectors;
 mod work;
 
 pub(crate) use calls::{
-    Alone, CgnrKernels, CgnrParts, Field, Gather, OfPenalty, OverBasis, OverImage, OverPixels, StepLimit,
+    Alone, CgnrKernels, CgnrParts, ElementFormula, Field, Gather, OfElements, OfPenalty, OverBasis, OverImage,
+    OverPixels, StepLimit,
 };
 pub(crate) use draft::Draft;
 pub(crate) use launch::{Apart, Call, CgParts, Fused, Launch};

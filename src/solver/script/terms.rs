@@ -33,6 +33,8 @@ pub(crate) struct Terms {
     pub(crate) inverse_sums: Option<InverseSums>,
     /// 1 for each free unknown, and 0 where both bounds are one: in scripts that keep lower bounds alone, 0 where none is given.
     pub(crate) free: Option<VectorId>,
+    /// The script maximises the likelihood of counts: no unknown is negative, and the least residual is not what is wanted.
+    pub(crate) likelihood: bool,
     /// Vectors that are 0 when a solve begins, and keep what they have when it starts over.
     pub(crate) dual: Vec<VectorId>,
     /// Neighbours of an image that the script was planned for.
@@ -61,6 +63,6 @@ impl Terms {
     /// Bounds, and scalars that go with them.
     pub(crate) fn within(bounds: [VectorId; 2], weights: Vec<(Scalar, Weight)>) -> Self {
         let (inverse_sums, free, dual, neighbours) = (None, None, Vec::new(), Neighbours::default());
-        Self { weights, bounds, inverse_sums, free, dual, neighbours }
+        Self { weights, bounds, inverse_sums, free, likelihood: false, dual, neighbours }
     }
 }

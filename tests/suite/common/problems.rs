@@ -176,6 +176,7 @@ pub(crate) fn problems<T: Real>() -> Vec<Problem<T>> {
             ..Problem::new(Method::BiCgStab2, &convection)
         });
     }
+    found.push(Problem::new(Method::Mlem, &positive));
     found
 }
 

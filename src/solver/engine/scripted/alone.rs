@@ -1,11 +1,12 @@
 //! Calls without a program: an arm for each kind.
 
 use super::{Engine, Written};
+use crate::backend::linear::pointwise::Formula;
 use crate::backend::script::{Dual, StepCall, StepLaunch};
 use crate::error::{Error, Result, same_length};
 use crate::number::Real;
 use crate::solver::engine::inputs::Inputs;
-use crate::solver::script::{Alone, B, Gather, OfPenalty, OverImage, Space, StepLimit, VectorId};
+use crate::solver::script::{Alone, B, Gather, OfElements, OfPenalty, OverImage, Space, StepLimit, VectorId};
 use crate::vector::Vector;
 
 impl<T: Real> Engine<T> {
@@ -15,6 +16,7 @@ impl<T: Real> Engine<T> {
             Alone::Limit(call) => self.limit_step(inputs, step, call),
             Alone::Gather(call) => Written::new(self, call.to.index()).engine.gather(inputs, call),
             Alone::Penalty(call) => Written::new(self, call.out.index()).engine.ask_penalty(call),
+            Alone::Elements(call) => Written::new(self, call.y.index()).engine.evaluate(inputs, call),
         }
     }
 
@@ -61,5 +63,31 @@ impl<T: Real> Engine<T> {
         let Self { penalty, vectors, spare, .. } = self;
         let Some(penalty) = penalty else { return same_length("penalties of a script", 1, 0) };
         penalty.ask(&vectors[x.index()], v.map(|v| &vectors[v.index()]), spare)
+    }
+
+    /// A formula of elements, into the spare vector.
+    fn evaluate(&mut self, inputs: &Inputs<'_, T>, OfElements { formula, of, x, .. }: OfElements) -> Result<()> {
+        let n = self.length(of) * self.columns;
+        let Self { formulas, vectors, spare, .. } = self;
+        let place = formulas.iter().position(|held| held.0 == formula).unwrap_or_else(|| {
+            let twin = move |arithmetic, x: [&[T]; 4], _: [T; 4], y: &mut [T]| {
+                for (i, y) in y.iter_mut().enumerate() {
+                    *y = formula.value(arithmetic, [x[0][i], x[1][i]]);
+                }
+            };
+            formulas.push((formula, Formula::new(formula.text().into(), Box::new(twin))));
+            formulas.len() - 1
+        });
+        let [first, second] = x.map(|v| if v == B { inputs.b } else { &vectors[v.index()] }.memory());
+        let operations = inputs.device.backend().pointwise::<T>();
+        let numbers = [T::default(); 4];
+        operations.evaluate(
+            inputs.run,
+            n,
+            &formulas[place].1,
+            [first, second, second, second],
+            numbers,
+            spare.memory_mut(),
+        )
     }
 }

@@ -11,6 +11,7 @@ use std::mem::{swap, take};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::backend::linear::pointwise::Formula;
 use crate::backend::script::{Basis, ScriptState, StepCall, StepLaunch};
 use crate::error::{Error, Result};
 use crate::number::Real;
@@ -24,7 +25,8 @@ use crate::solver::engine::regularised::Regularised;
 use crate::solver::engine::residence::Residence;
 use crate::solver::regularise::{Objective, Penalised, Regularization};
 use crate::solver::script::{
-    Call, Damping, Draft, Fused, Launch, Operand, OverPixels, Preconditioning, Script, Space, VectorId, X,
+    Call, Damping, Draft, ElementFormula, Fused, Launch, Operand, OverPixels, Preconditioning, Script, Space,
+    VectorId, X,
 };
 use crate::solver::stopping::Limits;
 use crate::solver::weight::{Least, WeightRule};
@@ -44,6 +46,8 @@ pub(crate) struct Engine<T: Real> {
     diagonal: Option<DiagonalCopy<T>>,
     /// Takes the place of a vector that is being written.
     spare: Vector<T>,
+    /// Formulas of elements that calls have asked for.
+    formulas: Vec<(ElementFormula, Formula<T>)>,
     /// Bases of both spaces.
     bases: [Option<Basis<T>>; 2],
     /// Iterations were queued since the answer was brought up to date.
@@ -165,6 +169,7 @@ impl<T: Real> Engine<T> {
             vectors,
             diagonal,
             spare,
+            formulas: Vec::new(),
             bases,
             behind: false,
             initial,

@@ -140,8 +140,10 @@ impl<T: Real> Engine<T> {
 
     /// Tells if an answer with a larger residual than an earlier one is a worse one.
     pub(crate) fn residual_decides(&self) -> bool {
-        // With damping or other terms the answer is not the one of the least residual.
-        let is_misfit = self.is_misfit() && self.regularised.as_ref().is_none_or(Regularised::is_misfit);
+        // With damping or other terms, or if counts are explained, the answer is not the one of the least residual.
+        let likelihood = self.objective.as_ref().is_some_and(|objective| objective.terms.likelihood);
+        let is_misfit =
+            !likelihood && self.is_misfit() && self.regularised.as_ref().is_none_or(Regularised::is_misfit);
         self.script.reference.is_none() && self.weighing.is_none() && is_misfit
     }
 
