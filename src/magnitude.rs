@@ -61,6 +61,7 @@ impl Magnitude {
 }
 
 /// `value 2^exponent`, rounded once.
+#[inline]
 pub(crate) fn scale(value: f64, exponent: i32) -> f64 {
     if exponent == 0 { value } else { libm::scalbn(value, exponent) }
 }
