@@ -1,9 +1,9 @@
 //! The main job: an iteration of CGNR for the matrix of a scan, stored and traced, beside SciPy's CGLS on the same matrix.
 //!
 //! `cargo bench --bench scan -- [--device WORDS] [--angles 81] [--pixels 560] [--side 256] [--formats auto,csr-scalar,on-the-fly]
-//! [--methods [--iterations N]]`:
+//! [--precision fp32|fp64] [--alone] [--methods [--iterations N]]`:
 //! a row per case (`--json`: a line of JSON; `over_iterations_ms`: of a frame but the first, what is not iterations; `fbp_ms`: a
-//! filtered back-projection from readings to pixels on the host), after one of SciPy (a thread; where `python3` has it). The scanner is that of the Helsinki tomography
+//! filtered back-projection from readings to pixels on the host), after one of SciPy (a thread; where `python3` has it; not with `--alone`). The scanner is that of the Helsinki tomography
 //! challenge 2022; without options the size is that of its scans of 40 degrees. With `--methods` instead: an iteration of each method for
 //! images in `f32` beside that of CGNR (with total variation beside that of CGNR with it), and beside the two products alone.
 #![allow(clippy::print_stdout, clippy::print_stderr)]

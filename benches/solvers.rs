@@ -1,7 +1,7 @@
 //! Time per iteration of the solvers, with the bytes each must move and the share of the copy bandwidth reached.
 //!
 //! `cargo bench --bench solvers -- [--device WORDS] [--work-group N] [--resident N] [--sides N,N]
-//! [--system NAME [--images N]] [--method gmres] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
+//! [--system NAME [--images N]] [--only cg|cgnr|gmres] [--packing auto|always|never] [--quick] [--json]`: a row per case. Every
 //! answer is verified (its true residual is recomputed) before its time is printed. `--system` names another matrix of the gallery
 //! for CGNR.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, clippy::expect_used)]

@@ -1,7 +1,7 @@
 //! Products on grids, matrices of files, stencils and scanners, each result verified before it is timed.
 //!
 //! `cargo bench --bench spmv -- [--device WORDS] [--work-group N] [--only poisson|stencil|projector|files] [--data DIR]
-//! [--packing auto|always|never] [--quick] [--json]`:
+//! [--precision fp32|fp64] [--packing auto|always|never] [--quick] [--json]`:
 //! a row per case; `--json` prints lines of JSON; `--data` names a folder of Matrix Market files. For a matrix of your own: `cargo run --release --example spmv`.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

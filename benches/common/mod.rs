@@ -55,9 +55,17 @@ impl Setting {
         Self::value(&self.args, name).map(parse).transpose()
     }
 
-    /// Reads `--device WORDS`, `--work-group N`, `--resident N` and `--json`, measures the copy bandwidth and prints both.
-    fn new() -> Result<Self> {
+    /// Reads `--device WORDS`, `--work-group N`, `--resident N` and `--json`, measures the copy bandwidth and prints both. Fails for
+    /// an option that `help` does not name; `cargo bench` adds `--bench`.
+    fn new(help: &str) -> Result<Self> {
         let args: Vec<String> = std::env::args().collect();
+        const OF_ALL: [&str; 5] = ["--bench", "--device", "--work-group", "--resident", "--json"];
+        let ends = |c: char| !c.is_ascii_alphabetic() && c != '-';
+        let known = |a: &str| OF_ALL.contains(&a) || help.split(ends).any(|word| word == a);
+        let unknown = |a: &&String| a.starts_with("--") && !known(a);
+        if let Some(option) = args.iter().find(unknown) {
+            return Err(Error::Option { name: "option", reason: format!("there is no {option}: see --help") });
+        }
         let mut device = match Self::value(&args, "--device") {
             Some(words) => Device::select(words)?,
             None => Device::best()?,
@@ -104,7 +112,7 @@ pub(crate) fn main(name: &str, source: &str, run: impl FnOnce(&Setting) -> Resul
     if table::helped(source) {
         return std::process::ExitCode::SUCCESS;
     }
-    match Setting::new().and_then(|setting| run(&setting)) {
+    match Setting::new(&table::help(source)).and_then(|setting| run(&setting)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{name}: {error}");

@@ -49,12 +49,17 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Prints the first comment of a benchmark's `source` if the program was called with `--help`, and tells so.
+/// The first comment of a benchmark's `source`.
+pub fn help(source: &str) -> String {
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// Prints [`help`] if the program was called with `--help`, and tells so.
 pub fn helped(source: &str) -> bool {
     let asked = std::env::args().any(|arg| arg == "--help" || arg == "-h");
     if asked {
-        let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
-        lines.for_each(|line| println!("{}", line.strip_prefix(' ').unwrap_or(line)));
+        println!("{}", help(source));
     }
     asked
 }
