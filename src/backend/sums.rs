@@ -27,46 +27,63 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: us
     vectors: [&[T]; S],
     terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
-    // Two sizes of the room for lanes: small chunks feel the time that it takes to fill it with zeros.
-    match lanes.next_power_of_two().clamp(32, 1024) {
-        lanes @ 0..=128 => lane_sums::<T, A, _, S, K, 128, 16>(lanes, vectors, terms),
-        lanes => lane_sums::<T, A, _, S, K, 1024, 128>(lanes, vectors, terms),
+    let lanes = lanes.next_power_of_two().clamp(32, 1024);
+    if vectors[0].len() != lanes {
+        // Two sizes of the room for lanes: small chunks feel the time that it takes to fill it with zeros.
+        return match lanes {
+            0..=128 => lane_sums::<T, A, _, S, K, 128>(lanes, vectors, terms),
+            _ => lane_sums::<T, A, _, S, K, 1024>(lanes, vectors, terms),
+        };
+    }
+    // Most chunks: loops of a known length take 0.7 to 0.8 of the time of others.
+    match lanes {
+        32 => eighth_sums::<T, A, _, S, K, 4>(vectors, terms),
+        64 => eighth_sums::<T, A, _, S, K, 8>(vectors, terms),
+        128 => eighth_sums::<T, A, _, S, K, 16>(vectors, terms),
+        256 => eighth_sums::<T, A, _, S, K, 32>(vectors, terms),
+        512 => eighth_sums::<T, A, _, S, K, 64>(vectors, terms),
+        _ => eighth_sums::<T, A, _, S, K, 128>(vectors, terms),
     }
 }
 
 widest! {
-    /// [`chunk_sums`] for up to `MOST` lanes, `EIGHTH` times eight.
+    /// [`chunk_sums`] with an element for each lane, eight times `EIGHTH`: three of the halvings are done in registers.
     #[inline]
-    fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const MOST, const EIGHTH>(
+    fn eighth_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const EIGHTH>(
+        vectors: [&'v [T]; S],
+        terms: F,
+    ) -> [Sum; K] {
+        folded_eighths::<T, A, S, K, EIGHTH>(vectors, terms)
+    }
+
+    /// [`chunk_sums`] of vectors of any length, in up to `MOST` lanes.
+    #[inline]
+    fn lane_sums<'v; T: Real, A: Accumulator<T>, F: Fn([T; S]) -> [A; K]; const S, const K, const MOST>(
         lanes: usize,
         vectors: [&'v [T]; S],
         terms: F,
     ) -> [Sum; K] {
-        if vectors[0].len() == lanes {
-            folded_eighths::<T, A, S, K, EIGHTH>(lanes / 8, vectors, terms)
-        } else {
-            folded_lanes::<T, A, S, K, MOST>(lanes, vectors, terms)
-        }
+        folded_lanes::<T, A, S, K, MOST>(lanes, vectors, terms)
     }
 }
 
 /// Lanes that are added side by side, in registers. Eight times as many are those of the smallest chunk.
 const STRIP: usize = 4;
 
-/// Sums of vectors with an element for each lane, eight times `eighth`: three of the halvings are done in registers.
+/// [`eighth_sums`], in the instructions of whoever calls it.
 #[inline(always)]
 fn folded_eighths<T: Real, A: Accumulator<T>, const S: usize, const K: usize, const EIGHTH: usize>(
-    eighth: usize,
     vectors: [&[T]; S],
     terms: impl Fn([T; S]) -> [A; K],
 ) -> [Sum; K] {
     let mut lanes = [[A::default(); EIGHTH]; K];
-    for first in (0..eighth).step_by(STRIP) {
+    for strip in 0..EIGHTH / STRIP {
+        let first = strip * STRIP;
         let mut sums = [[[A::default(); STRIP]; 8]; K];
         for r in 0..8 {
             let mut parts = [[T::default(); STRIP]; S];
             for s in 0..S {
-                if let Some(part) = vectors[s][r * eighth + first..].first_chunk::<STRIP>() {
+                if let Some(part) = vectors[s][r * EIGHTH + first..].first_chunk::<STRIP>() {
                     parts[s] = *part;
                 }
             }
@@ -89,7 +106,7 @@ fn folded_eighths<T: Real, A: Accumulator<T>, const S: usize, const K: usize, co
             }
         }
     }
-    number::array(|k| Sum(fold(&mut lanes[k][..eighth], A::add).to_bits()))
+    number::array(|k| Sum(fold(&mut lanes[k], A::add).to_bits()))
 }
 
 /// Sums of vectors of any length, in `lanes` lanes.

@@ -48,9 +48,32 @@ fn chunk_columns<T: Real, A: Accumulator<T>, const C: usize>(
 ) {
     let (x, y) = (x.as_chunks::<C>().0, y.as_chunks_mut::<C>().0);
     match a.arrangement.kind {
+        Kind::Csr if has_short_rows(a) => short_rows(a, rows, x, y, store),
         // Work for a block takes longer than a few of their rows.
         Kind::Stencil | Kind::Diagonals | Kind::Shifted => by_blocks::<T, A, C, LONG_BLOCK>(a, rows, x, y, store),
         _ => by_blocks::<T, A, C, BLOCK>(a, rows, x, y, store),
+    }
+}
+
+/// Rows `rows` of one lane each, one after another: work on a block of such short ones costs more than it saves (2 000 to 5 000 rows of 4 to 9
+/// entries: 0.7 to 0.8 of the time). A call of its own, so that its loop stays small.
+#[inline(never)]
+fn short_rows<T: Real, A: Accumulator<T>, const C: usize>(
+    a: &HostMatrix<'_, T>,
+    rows: Range<usize>,
+    x: &[[T; C]],
+    y: &mut [[T; C]],
+    store: impl Fn(usize, usize, A) -> T,
+) {
+    let [start, ends @ ..] = &a.pointers[rows.start..=rows.end] else { return };
+    let (mut start, y) = (*start as usize, &mut y[..ends.len()]);
+    for k in 0..ends.len() {
+        let end = ends[k] as usize;
+        let sum = add_row(RowSum::<A, C>::default(), &a.indices[start..end], &a.values[start..end], x);
+        start = end;
+        for c in 0..C {
+            y[k][c] = store(rows.start + k, c, sum.0[c]);
+        }
     }
 }
 
@@ -97,50 +120,27 @@ fn row_sums<T: Real, A: Accumulator<T>, const C: usize>(
     x: &[[T; C]],
     sums: &mut [RowSum<A, C>],
 ) {
-    let Some(base) = row_by_row(a) else { return block_sums(a, places, x, sums) };
-    let adaptive = a.arrangement.kind == Kind::Adaptive;
-    if a.arrangement.wide {
-        let ends = (places.start + 1..=places.end).map(|i| offset(a, base, i));
-        return add_rows::<T, A, C, true>(a, offset(a, base, places.start), ends, x, sums);
+    if a.arrangement.kind != Kind::Adaptive {
+        return block_sums(a, places, x, sums);
     }
-    let [start, ends @ ..] = &a.pointers[base + places.start..=base + places.end] else { return };
-    let (start, ends) = (*start as usize, ends.iter().map(|end| *end as usize));
-    if adaptive {
-        return add_rows::<T, A, C, true>(a, start, ends, x, sums);
-    }
-    add_rows::<T, A, C, false>(a, start, ends, x, sums);
-}
-
-/// First offset of rows that are best added one after another: rows of adaptive lanes, and rows of one lane each that are so short that
-/// work on a block of them costs more than it saves (2 000 to 5 000 rows of 4 to 9 entries: 0.7 to 0.8 of the time).
-fn row_by_row<T: Real>(a: &HostMatrix<'_, T>) -> Option<usize> {
-    let Arrangement { kind, lanes, wide, .. } = a.arrangement;
-    match kind {
-        Kind::Adaptive => Some(a.pointers[0] as usize),
-        Kind::Csr if lanes == 1 && !wide && a.values.len() < LONG * a.rows => Some(0),
-        _ => None,
-    }
-}
-
-/// Sums of rows from entry `start` on, one after another; `ends` are their ends. `ADAPTIVE` rows have as many lanes as their length asks for,
-/// others one each. A call of its own, so that its loop stays small.
-#[inline(never)]
-fn add_rows<T: Real, A: Accumulator<T>, const C: usize, const ADAPTIVE: bool>(
-    a: &HostMatrix<'_, T>,
-    mut start: usize,
-    ends: impl Iterator<Item = usize>,
-    x: &[[T; C]],
-    sums: &mut [RowSum<A, C>],
-) {
-    for (end, sum) in ends.zip(sums) {
+    let base = a.pointers[0] as usize;
+    let mut start = offset(a, base, places.start);
+    for k in 0..sums.len() {
+        let end = offset(a, base, places.start + k + 1);
         let (indices, values) = (&a.indices[start..end], &a.values[start..end]);
         start = end;
-        *sum = if ADAPTIVE && indices.len() > SHORT_ROW {
+        sums[k] = if indices.len() > SHORT_ROW {
             longer_row(indices, values, x)
         } else {
             add_row(RowSum::<A, C>::default(), indices, values, x)
         };
     }
+}
+
+/// Tells if compressed rows have one lane each and are short.
+fn has_short_rows<T: Real>(a: &HostMatrix<'_, T>) -> bool {
+    let Arrangement { lanes, wide, .. } = a.arrangement;
+    lanes == 1 && !wide && a.values.len() < LONG * a.rows
 }
 
 /// Products with fewer stored places than this are done by the thread that asks: to wake the others takes about as long

@@ -1,4 +1,4 @@
-//! A block of vectors on the host: `cl/basis.cl`.
+//! A block of vectors on the host: `cl/script/basis.cl`.
 
 use super::super::host::{HostScript, recur, run_block, running, take};
 use super::{
@@ -7,6 +7,7 @@ use super::{
 };
 use crate::backend::Host;
 use crate::backend::sums::{column_dot, summing, total};
+use crate::backend::widest::widest;
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::number::{Accumulator, Real, Sum};
@@ -107,12 +108,12 @@ fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[[T; 2]], vectors
     if fresh {
         v.iter_mut().enumerate().filter(|(at, _)| running[at % columns]).for_each(|(_, v)| *v = T::default());
     }
-    for (vector, factors) in vectors.iter().zip(factors.chunks(columns)) {
-        let q = &vector[first..][..v.len()];
+    for k in 0..vectors.len() {
+        let (q, factors) = (&vectors[k][first..][..v.len()], &factors[k * columns..][..columns]);
         match factors {
             // A vector whose factor is 0 may hold anything.
             [[factor, _]] if *factor == T::default() => {}
-            [[factor, scale]] => v.iter_mut().zip(q).for_each(|(v, q)| *v = *v + *factor * (*scale * *q)),
+            [factors] => add_scaled(*factors, q, v),
             factors => {
                 for (v, q) in v.chunks_mut(columns).zip(q.chunks(columns)) {
                     for c in (0..columns).filter(|c| running[*c] && factors[*c][0] != T::default()) {
@@ -121,6 +122,18 @@ fn add_chunk<T: Real>(shape: Shape<'_>, fresh: bool, factors: &[[T; 2]], vectors
                     }
                 }
             }
+        }
+    }
+}
+
+widest! {
+    /// `v += factor (scale q)`.
+    #[inline]
+    fn add_scaled<'v; T: Real>(factors: [T; 2], q: &'v [T], v: &'v mut [T]) -> () {
+        let [factor, scale] = factors;
+        let q = &q[..v.len()];
+        for at in 0..v.len() {
+            v[at] = v[at] + factor * (scale * q[at]);
         }
     }
 }
@@ -168,7 +181,7 @@ fn add<T: Real, A: Accumulator<T>>(
     }
 }
 
-/// `rotate_column` of `cl/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
+/// `rotate_column` of `cl/script/basis.cl`: Givens rotations (Saad, 6.5.3) of column `step - 1` of the triangle, and of the right side.
 fn rotate_column<T: Real, A: Accumulator<T>>(step: usize, triangle: bool, mut arrays: Arrays<'_>, file: &mut [A]) {
     let at = |scalar: Scalar| usize::from(scalar.0);
     let square = file[at(VECTOR2)];
