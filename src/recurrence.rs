@@ -1,7 +1,7 @@
 //! Scalar recurrences as data: what a method does with its scalars between two passes over vectors.
 //!
 //! A solver's `alpha = rho / p.q`, its rotations and its stopping test are written once, as expressions over
-//! [`Scalar`]s; they compile to a short list of instructions that the device runs (`cl/recurrence.cl`) and the host runs
+//! [`Scalar`]s; they compile to a short list of instructions that the device runs (`cl/script/recurrence.cl`) and the host runs
 //! ([`interpret`]), in the wide arithmetic of sums, operation for operation. So a new method needs no kernel, and its
 //! scalars never leave the device.
 
@@ -12,7 +12,7 @@ use crate::state::stop;
 
 /// Scalars of one column.
 pub(crate) const REGISTERS: usize = 64;
-/// Words before the instructions of a block, laid out in `cl/recurrence.cl`.
+/// Words before the instructions of a block, laid out in `cl/script/recurrence.cl`.
 pub(crate) const HEADER: usize = 32;
 pub(crate) const MOST_INSTRUCTIONS: usize = 128;
 /// Sums that a block can fold; they land in the first registers.
@@ -79,7 +79,7 @@ impl Registers {
     }
 }
 
-/// Operations of instructions: numbers of `cl/recurrence.cl`.
+/// Operations of instructions: numbers of `cl/script/recurrence.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Op {

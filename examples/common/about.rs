@@ -69,7 +69,7 @@ Environment:
   RESIDUUM_DEVICE     words that choose the device, as --device does
   RESIDUUM_TUNE_FILE  file of tuned values, or off [default: tuning.toml in the configuration folder]
   RESIDUUM_CACHE      folder of compiled kernels, or off [default: residuum in the cache folder]
-  RESIDUUM_CL_DIR     folder of kernel sources that are read instead of the built-in ones
+  RESIDUUM_CL_DIR     folder of kernel sources, in folders as in cl/, that are read instead of the built-in ones
   RUST_LOG            log on stderr: info for the steps of the work, debug for kernels too [default: errors only]";
 
 /// [`ENVIRONMENT`] below other words.

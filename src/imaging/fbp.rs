@@ -315,7 +315,7 @@ fn flattening(scanner: &Scanner) -> Option<Vec<(f64, f64)>> {
     Some((0..=2 * reach).map(seen).collect())
 }
 
-/// Words of projection `k`, whose axis is seen at the place `axis`: names of `cl/fbp.cl`.
+/// Words of projection `k`, whose axis is seen at the place `axis`: names of `cl/tomography/fbp.cl`.
 fn view(scanner: &Scanner, grid: Grid, axis: f64, k: usize) -> [f64; fbp::VIEW_WORDS] {
     let turn = scanner.angles[k].to_radians();
     let (sin, cos) = (libm::sin(turn), libm::cos(turn));

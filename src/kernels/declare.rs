@@ -9,7 +9,7 @@ use crate::ocl::Arg;
 ///
 /// ```text
 /// kernels! {
-///     file product, after [common, fold, format, row];
+///     file linear/product, after [common, fold, format, row];
 ///     constants [stop::{RUNNING}, PLUS = Combine::Plus];
 ///     options { matrix: MatrixOptions, edges: u32 => EDGES }
 ///     shape { n, chunk }
@@ -28,7 +28,7 @@ use crate::ocl::Arg;
 /// test compares the declaration with the file.
 macro_rules! kernels {
     (
-        file $file:ident, after [$($after:ident),*];
+        file $room:ident/$file:ident, after [$($after:ident),*];
         $(constants [$($constants:tt)*];)?
         $(options { $($option:ident: $type:ty $(=> $macro:ident)?),* $(,)? })?
         $(shape { $($field:ident),* $(,)? })?
@@ -41,10 +41,10 @@ macro_rules! kernels {
 
             /// The file and what stands before it.
             pub(crate) static FILE: $crate::ocl::File = $crate::ocl::File {
-                name: stringify!($file),
+                name: concat!(stringify!($room), "/", stringify!($file)),
                 after: &[$(&$crate::kernels::texts::$after),*],
                 constants: $crate::kernels::constants!($($($constants)*)?),
-                text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($file), ".cl")),
+                text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($room), "/", stringify!($file), ".cl")),
             };
 
             /// Compile-time constants of the file.

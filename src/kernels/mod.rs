@@ -32,12 +32,16 @@ mod tests {
         for file in kernel_files() {
             assert!(declared.insert(file.name), "{} twice", file.name);
         }
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/cl");
-        let there = std::fs::read_dir(folder).expect("the folder of kernels").map(|entry| {
-            let name = entry.expect("an entry").file_name();
-            name.to_string_lossy().trim_end_matches(".cl").to_string()
-        });
-        let there: BTreeSet<String> = there.collect();
+        let names = |folder: &str| -> Vec<String> {
+            let entries = std::fs::read_dir(folder).expect("a folder of kernels");
+            entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+        };
+        let all = concat!(env!("CARGO_MANIFEST_DIR"), "/cl");
+        let of_room = |room: String| {
+            let files = names(&format!("{all}/{room}"));
+            files.into_iter().map(move |file| format!("{room}/{}", file.trim_end_matches(".cl")))
+        };
+        let there: BTreeSet<String> = names(all).into_iter().flat_map(of_room).collect();
         let joined: BTreeSet<String> = files().iter().map(|file| file.name.to_string()).collect();
         assert_eq!(joined, there, "files of cl/ that no program needs, or that are not there");
     }
@@ -58,25 +62,25 @@ mod tests {
 
     /// Constants that the host has no use for.
     const OF_THE_DEVICE_ALONE: [(&str, &str); 19] = [
-        ("basis", "AT_ONCE"),
-        ("elimination", "BATCH"),
-        ("elimination", "BUCKETS"),
-        ("elimination", "CELLS"),
-        ("elimination", "TOO_FULL"),
-        ("fold", "FEW_HELD"),
-        ("fold", "SHORT_FOLD"),
-        ("fold", "WARP"),
-        ("global_barrier", "ARRIVED"),
-        ("global_barrier", "VERDICT"),
-        ("global_barrier", "DEPARTED"),
-        ("global_barrier", "UNDECIDED"),
-        ("global_barrier", "GO"),
-        ("global_barrier", "ABANDON"),
-        ("global_barrier", "PATIENCE"),
-        ("flow_grid", "SIDE"),
-        ("row", "SIDE"),
-        ("row", "FEW_LANES"),
-        ("row", "PIECE"),
+        ("script/basis", "AT_ONCE"),
+        ("precond/elimination", "BATCH"),
+        ("precond/elimination", "BUCKETS"),
+        ("precond/elimination", "CELLS"),
+        ("precond/elimination", "TOO_FULL"),
+        ("common/fold", "FEW_HELD"),
+        ("common/fold", "SHORT_FOLD"),
+        ("common/fold", "WARP"),
+        ("script/global_barrier", "ARRIVED"),
+        ("script/global_barrier", "VERDICT"),
+        ("script/global_barrier", "DEPARTED"),
+        ("script/global_barrier", "UNDECIDED"),
+        ("script/global_barrier", "GO"),
+        ("script/global_barrier", "ABANDON"),
+        ("script/global_barrier", "PATIENCE"),
+        ("pde/flow_grid", "SIDE"),
+        ("linear/row", "SIDE"),
+        ("linear/row", "FEW_LANES"),
+        ("linear/row", "PIECE"),
     ];
 
     /// Every `#define NAME number` of a text.
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_the_common_file_names_types_and_rules_of_arithmetic() {
-        for File { name, text, .. } in files().into_iter().filter(|file| file.name != "common") {
+        for File { name, text, .. } in files().into_iter().filter(|file| file.name != "common/common") {
             for word in ["float", "double", "#pragma OPENCL", "#pragma clang"] {
                 assert!(!super::check::code(text).contains(word), "{word} in {name}.cl");
             }

@@ -48,7 +48,7 @@ impl Common {
     }
 }
 
-/// Options of kernels that multiply by a matrix: the macros of `cl/format.cl` and `cl/row.cl`.
+/// Options of kernels that multiply by a matrix: the macros of `cl/linear/format.cl` and `cl/linear/row.cl`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MatrixOptions {
     /// [`Kind`](crate::sparse::Kind) of the matrix.

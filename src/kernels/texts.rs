@@ -11,20 +11,27 @@ use crate::state::flow;
 use crate::state::{barrier, blend, correction, dual, statement, stop};
 
 macro_rules! texts {
-    ($($(#[$when:meta])* $name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
+    ($($(#[$when:meta])* $room:ident/$name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
         $(#[$when])*
         pub(crate) static $name: File = File {
-            name: stringify!($name),
+            name: concat!(stringify!($room), "/", stringify!($name)),
             after: &[],
             constants: constants!($($($constants)*)?),
-            text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($name), ".cl")),
+            text: include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/cl/",
+                stringify!($room),
+                "/",
+                stringify!($name),
+                ".cl"
+            )),
         };
     )+};
 }
 texts!(
-    common,
-    fold[FOLD_LANES = LANES],
-    format[
+    common/common,
+    common/fold[FOLD_LANES = LANES],
+    linear/format[
         CSR = Kind::Csr,
         ELLPACK_R = Kind::EllpackR,
         ELLPACK = Kind::Ellpack,
@@ -47,11 +54,11 @@ texts!(
         sparse::{CODE_BITS, SLICE, STENCIL_HEADER, STENCIL_TABLE, TABLE_HEADER},
         sparse::{SHORT_ROW, MIDDLE_ROW, MIDDLE_LANES, LONG_LANES},
     ],
-    rays,
+    tomography/rays,
     #[cfg(feature = "simulation")]
-    flow_grid[flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED}],
-    row[blend::{TOLD, PLUS, MINUS, TIMES}],
-    recurrence[
+    pde/flow_grid[flow::{FLUID, LEFT_OPEN, UPPER_OPEN, LEFT_BURIED, UPPER_BURIED}],
+    linear/row[blend::{TOLD, PLUS, MINUS, TIMES}],
+    script/recurrence[
         recurrence::{REGISTERS, HEADER, MOST_INSTRUCTIONS, FOLDED, INSTRUCTIONS, COEFFICIENTS, DOT_PLACES, STATES},
         stop::{RUNNING, ITERATIONS_DONE},
         ADD = Op::Add,
@@ -69,24 +76,24 @@ texts!(
         COUNT = Op::Count,
         SKIP_UNLESS_POSITIVE = Op::SkipUnlessPositive,
     ],
-    statement[statement::{MOST_STATEMENTS, NONE, NO_STATEMENT, NO_DOT, MULTIPLY, CLAMP, STEP}],
-    dual[dual::{ASCENT_STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y}],
-    global_barrier[barrier::{ABANDONED, DONE}],
-    cg_parts[
+    script/statement[statement::{MOST_STATEMENTS, NONE, NO_STATEMENT, NO_DOT, MULTIPLY, CLAMP, STEP}],
+    script/dual[dual::{ASCENT_STEP, LIMIT, ALONG_LIMIT, ALONG_X, ALONG_Y}],
+    script/global_barrier[barrier::{ABANDONED, DONE}],
+    script/cg_parts[
         recurrence::{REGISTERS, STATES, STOP, ITERATION},
         RESIDUAL_LIMIT = recurrence::RESIDUAL_LIMIT.0,
         stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, INDEFINITE_PRECONDITIONER},
     ],
-    cg_advance,
-    cg_multiply,
-    cgnr_parts[
+    script/cg_advance,
+    script/cg_multiply,
+    script/cgnr_parts[
         recurrence::{REGISTERS, STATES, STOP, ITERATION},
         RESIDUAL_LIMIT = recurrence::RESIDUAL_LIMIT.0,
         GRADIENT_LIMIT = recurrence::GRADIENT_LIMIT.0,
         GRADIENT_RATIO = recurrence::GRADIENT_RATIO.0,
         stop::{RUNNING, CONVERGED, ITERATIONS_DONE, INDEFINITE, BREAKDOWN, NOT_FINITE, GRADIENT_CONVERGED},
     ],
-    correction[correction::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER}],
-    cgnr_direction,
-    cgnr_step,
+    script/correction[correction::{TIKHONOV, SMOOTH, VARIATION, EPSILON2, BOX, LOWER, UPPER}],
+    script/cgnr_direction,
+    script/cgnr_step,
 );

@@ -2,7 +2,7 @@
 //!
 //! Sums of `f32` and `f64` are kept in `f64` if the device has it ([`Accumulation::Double`]). A device without
 //! 64-bit arithmetic keeps a sum as an unevaluated pair of `f32` ([`Accumulation::Pair`]), about 48 bits.
-//! Everything here has a twin in `cl/common.cl`, operation for operation: the two must give the same bits.
+//! Everything here has a twin in `cl/common/common.cl`, operation for operation: the two must give the same bits.
 
 use std::fmt::{Debug, Display};
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// A file of OpenCL C: plain data, embedded in the library.
 #[derive(Debug)]
 pub(crate) struct File {
-    /// Name without folder and ending.
+    /// Name without ending, after that of its folder in `cl/`.
     pub(crate) name: &'static str,
     /// Files whose texts stand before this one, in this order.
     pub(crate) after: &'static [&'static File],

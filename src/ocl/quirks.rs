@@ -32,7 +32,7 @@ pub(super) fn reveal(platform: &str) -> &'static str {
 /// Groups of one launch that can be told to wait for each other.
 ///
 /// OpenCL C 1.2 promises nothing between groups. NVIDIA's devices from compute capability 7 on order memory between
-/// groups by release and acquire, which its compiler takes as PTX (`cl/global_barrier.cl`), and run at least one group on every
+/// groups by release and acquire, which its compiler takes as PTX (`cl/script/global_barrier.cl`), and run at least one group on every
 /// compute unit; kernels that rely on that check it as they begin. Elsewhere one group, which has nobody to wait for. None on
 /// llvmpipe, where the loops of many iterations are too long ([`least_work_group`]): of CG with 2025 rows, launches of 32
 /// iterations were right and of 64 were not.
@@ -79,7 +79,7 @@ pub(super) fn least_work_group(device: &str) -> usize {
 ///
 /// Intel's runtime for CPUs (seen in 2026.2) vectorises loops that add products and adds the terms in another order: of
 /// 64 sums of 37 products of `float` kept in `double`, as plain a loop as can be, 29 come out different, and no option,
-/// pragma or attribute about arithmetic prevents it but the one that forbids vectors loop by loop (`cl/common.cl`).
+/// pragma or attribute about arithmetic prevents it but the one that forbids vectors loop by loop (`cl/common/common.cl`).
 /// Work-items are still put into vectors. With `double` it happens here and there (products in COO at one item a group).
 ///
 /// Oclgrind 21 makes no kernel into which its compiler has inlined a function with `restrict` pointers ("Undefined external
@@ -106,7 +106,7 @@ fn is_intel_cpu(platform: &str, kind: DeviceKind) -> bool {
 ///
 /// Not those of Oclgrind, which names the lines of the source in its reports. Not those of PoCL either: asked for a binary, it
 /// compiles every kernel of the program, used or not (a second or two instead of some tenths), for a group size that is not
-/// known, and at some of ours its compiler never ends (seen in 3.1 with `cl/cgnr_resident.cl`). It keeps what it built itself.
+/// known, and at some of ours its compiler never ends (seen in 3.1 with `cl/script/cgnr_resident.cl`). It keeps what it built itself.
 /// `RESIDUUM_CACHE_ALL`, set to anything, keeps programs there all the same.
 pub(super) fn keeps_programs(platform: &str) -> bool {
     let trusted =

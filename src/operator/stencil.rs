@@ -318,7 +318,7 @@ impl Stencil {
         })
     }
 
-    /// The arrays of `walk_stencil` in `cl/format.cl`.
+    /// The arrays of `walk_stencil` in `cl/linear/format.cl`.
     fn layout<T: Real>(&self) -> Layout<T> {
         let [width, height, depth] = self.size.map(|n| n as u32);
         let points: Vec<_> = self.met().collect();

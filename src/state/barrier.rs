@@ -1,4 +1,4 @@
-//! Words of a resident launch: those of its global barrier (`cl/global_barrier.cl`), and one for the host.
+//! Words of a resident launch: those of its global barrier (`cl/script/global_barrier.cl`), and one for the host.
 
 /// Set by a launch whose groups did not all run at once.
 pub(crate) const ABANDONED: usize = 3;

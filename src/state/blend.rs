@@ -1,4 +1,4 @@
-//! Steps before a row of a product is stored, beside those of bits 0 and 1: `cl/row.cl`.
+//! Steps before a row of a product is stored, beside those of bits 0 and 1: `cl/linear/row.cl`.
 
 /// Each product of the program tells its steps.
 pub(crate) const TOLD: u32 = 4;

@@ -1,4 +1,4 @@
-//! Weights of a correction, one after another: `cl/correction.cl`.
+//! Weights of a correction, one after another: `cl/script/correction.cl`.
 
 pub(crate) const TIKHONOV: usize = 0;
 pub(crate) const SMOOTH: usize = 1;

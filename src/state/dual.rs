@@ -1,4 +1,4 @@
-//! Registers of the terms of an image: `cl/dual.cl`. They follow each other for each column.
+//! Registers of the terms of an image: `cl/script/dual.cl`. They follow each other for each column.
 
 /// Length of a step of `p` and `q`.
 pub(crate) const ASCENT_STEP: usize = 0;

@@ -1,4 +1,4 @@
-//! Bits of a cell in the mask of obstacles: `cl/flow_grid.cl`.
+//! Bits of a cell in the mask of obstacles: `cl/pde/flow_grid.cl`.
 
 /// Fluid, not solid.
 pub(crate) const FLUID: u32 = 1;

@@ -1,4 +1,4 @@
-//! Statements of a pass, in words: `cl/statement.cl`.
+//! Statements of a pass, in words: `cl/script/statement.cl`.
 
 /// Most statements of a pass.
 pub(crate) const MOST_STATEMENTS: usize = 6;

@@ -82,7 +82,7 @@ pub(crate) struct Parameters {
     groups_per_unit: usize,
     /// as long as a group takes no more than so many chunks, or rows for each item.
     most: usize,
-    /// `LOADS` of `cl/format.cl`.
+    /// `LOADS` of `cl/linear/format.cl`.
     pub(crate) loads: usize,
     /// `-cl-nv-maxrregcount`, 0 if the compiler decides.
     pub(crate) registers: usize,

@@ -12,21 +12,21 @@ use crate::sparse::Kind;
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Family {
-    /// Element by element (`cl/fill.cl`, `cl/vector.cl`).
+    /// Element by element (`cl/linear/fill.cl`, `cl/linear/vector.cl`).
     Vector,
-    /// Products of finite elements whose matrix is not stored (`cl/elements.cl`).
+    /// Products of finite elements whose matrix is not stored (`cl/pde/elements.cl`).
     Elements,
-    /// Norms, dots and the like (`cl/reduce.cl`).
+    /// Norms, dots and the like (`cl/linear/reduce.cl`).
     Reduce,
-    /// A product alone (`cl/product.cl`).
+    /// A product alone (`cl/linear/product.cl`).
     Product,
-    /// A transposed product by atomic additions (`cl/scatter.cl`).
+    /// A transposed product by atomic additions (`cl/linear/scatter.cl`).
     Scatter,
-    /// A transposed product of rays that are traced (`cl/ray_spread.cl`).
+    /// A transposed product of rays that are traced (`cl/tomography/ray_spread.cl`).
     Backproject,
-    /// Gauss-Seidel and its like (`cl/sweep.cl`).
+    /// Gauss-Seidel and its like (`cl/precond/sweep.cl`).
     Sweep,
-    /// Sweeps in one launch, whose rows wait for each other (`cl/sweep_waiting.cl`).
+    /// Sweeps in one launch, whose rows wait for each other (`cl/precond/sweep_waiting.cl`).
     SweepWaiting,
     /// The product of a conjugate gradient iteration.
     CgProduct,
@@ -40,9 +40,9 @@ pub enum Family {
     CgnrBackward,
     /// Many of its iterations in one launch.
     CgnrResident,
-    /// A product with sums in any other method, and residuals (`cl/step.cl`).
+    /// A product with sums in any other method, and residuals (`cl/script/step.cl`).
     StepProduct,
-    /// The vectors of any other method (`cl/pass.cl`).
+    /// The vectors of any other method (`cl/script/pass.cl`).
     StepVectors,
     /// Many of its iterations in one launch.
     StepResident,

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::common::{devices, program};
+use crate::common::{self, devices, program};
 use residuum::{BackendKind, Device};
 use serde_json::Value;
 
@@ -67,15 +67,9 @@ fn a_planted_fault_is_found_and_remembered() {
         (("return (double)a * (double)b;", "return (float)a * (float)b;"), "fp64", "conjugate gradients"),
     ];
     for (change, precision, found) in faults {
-        let kernels = tempfile::tempdir().unwrap();
-        let mut changed = 0;
-        for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("cl")).unwrap() {
-            let file = file.unwrap();
-            let text = std::fs::read_to_string(file.path()).unwrap();
-            changed += text.matches(change.0).count();
-            std::fs::write(kernels.path().join(file.file_name()), text.replace(change.0, change.1)).unwrap();
-        }
-        assert!(changed > 0, "'{}' stands in no kernel any more", change.0);
+        let stands = common::kernel_texts().iter().any(|(_, text)| text.contains(change.0));
+        assert!(stands, "'{}' stands in no kernel any more", change.0);
+        let kernels = common::changed_kernels(|text| text.replace(change.0, change.1));
         for device in devices().iter().filter(|device| device.backend_kind() == BackendKind::OpenCl) {
             if precision == "fp64" && !device.info().fp64 {
                 println!("skipped: {} has no fp64", device.info().name);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::{devices, program};
+use crate::common::{self, devices, program};
 use residuum::{BackendKind, Device};
 
 /// Multiplies a small matrix on `device` in a process of its own that keeps its programs in `folder`, compares every bit with
@@ -86,10 +86,7 @@ fn a_damaged_entry_is_built_anew() {
 #[test]
 fn a_changed_kernel_is_never_served_stale() {
     for device in keeping() {
-        let [cache, kernels] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        for file in entries(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cl")) {
-            fs::copy(&file, kernels.path().join(file.file_name().unwrap())).unwrap();
-        }
+        let (cache, kernels) = (tempfile::tempdir().unwrap(), common::changed_kernels(str::to_owned));
         let from_folder = || {
             let mut command = multiply(&device, cache.path());
             command.env("RESIDUUM_CL_DIR", kernels.path());
@@ -98,7 +95,7 @@ fn a_changed_kernel_is_never_served_stale() {
         let [needed, _] = counts(&from_folder());
         // One text, from the folder and from the program, is one program.
         assert_eq!(counts(&multiply(&device, cache.path()).output().unwrap()), [0, needed]);
-        let path = kernels.path().join("row.cl");
+        let path = kernels.path().join("linear/row.cl");
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replacen("result->y[at] =", "result->y[0 * at] =", 1)).unwrap();
         assert_ne!(fs::read_to_string(&path).unwrap(), text);

@@ -1,4 +1,4 @@
-//! The launches of scripts on the host: `cl/recurrence.cl`, `cl/step.cl` and `cl/pass.cl`.
+//! The launches of scripts on the host: `cl/script/recurrence.cl`, `cl/script/step.cl` and `cl/script/pass.cl`.
 
 use std::array;
 use std::ops::Range;
@@ -88,7 +88,7 @@ fn values<T: Real, A: Accumulator<T>>(sums: &[Sum]) -> Vec<A> {
     values
 }
 
-/// `take_slot` of `cl/recurrence.cl`.
+/// `take_slot` of `cl/script/recurrence.cl`.
 pub(super) fn take<T: Real, A: Accumulator<T>>(call: StepCall, state: &HostScript<'_>) -> Frame<A> {
     let (slot, columns) = (call.slot as usize, call.columns);
     let block = &state.programs[call.block as usize..];
@@ -99,7 +99,7 @@ pub(super) fn take<T: Real, A: Accumulator<T>>(call: StepCall, state: &HostScrip
     }
 }
 
-/// `run_block` of `cl/recurrence.cl`. Tells if any column still runs.
+/// `run_block` of `cl/script/recurrence.cl`. Tells if any column still runs.
 pub(super) fn run_block<T: Real, A: Accumulator<T>>(
     call: StepCall,
     frame: &mut Frame<A>,
@@ -131,7 +131,7 @@ pub(super) fn run_block<T: Real, A: Accumulator<T>>(
     frame.any_runs()
 }
 
-/// `recur` of `cl/recurrence.cl`; nothing once every column has stopped.
+/// `recur` of `cl/script/recurrence.cl`; nothing once every column has stopped.
 #[inline]
 pub(super) fn recur<T: Real, A: Accumulator<T>>(call: StepCall, state: &mut HostScript<'_>) -> Option<Frame<A>> {
     let mut frame = take::<T, A>(call, state);

@@ -1,4 +1,4 @@
-//! The launches of scripts on a device: `cl/scalars.cl`, `cl/pass.cl` and `cl/step.cl`.
+//! The launches of scripts on a device: `cl/script/scalars.cl`, `cl/script/pass.cl` and `cl/script/step.cl`.
 //!
 //! The kernels take more arguments than a kernel should have: a pass takes up to eight vectors, and a struct of buffers cannot be
 //! passed in OpenCL C 1.2.
@@ -45,7 +45,7 @@ impl ScriptText {
 }
 
 kernels! {
-    file scalars, after [common, fold, recurrence];
+    file script/scalars, after [common, fold, recurrence];
     /// Scalars alone; `made` is the number of sums of the script.
     kernel step_scalars given(columns: usize, made: usize)
         (program: uint, slot: uint, programs: in_uint[program + HEADER], sums: in_sum[made],
@@ -54,7 +54,7 @@ kernels! {
 }
 
 kernels! {
-    file pass, after [common, fold, statement, recurrence];
+    file script/pass, after [common, fold, statement, recurrence];
     options { words: PassWords }
     shape { n, chunk, chunks, per_group, program, slot }
     /// Up to six statements and three dot products in one pass over vectors.
@@ -66,7 +66,7 @@ kernels! {
 }
 
 kernels! {
-    file step, after [common, fold, format, row, recurrence];
+    file script/step, after [common, fold, format, row, recurrence];
     options { matrix: MatrixOptions, dots: u32 => DOTS, few: u32 => FEW_HELD }
     shape { n, chunk, stride, program, slot }
     /// `y = s A x + k w` with the chunk sums of `y.y` (or `y.(w y)`) and `y.z`; `added` and `multiplied` tell if it reads `w` and `z`.
@@ -80,7 +80,7 @@ kernels! {
 }
 
 kernels! {
-    file step_resident, after [common, fold, format, row, global_barrier, statement, dual, recurrence];
+    file script/step_resident, after [common, fold, format, row, global_barrier, statement, dual, recurrence];
     constants [
         resident::{MOST_WORDS, CALL, WORK, SIZE, CHUNK, OPERANDS, BLEND_STEPS, STRIDE, WEIGHTS, WIDTH, STATEMENTS},
         resident::{SUMMED, LOADED, WRITTEN, GOES_ON, RESIDENT_VECTORS, SCALARS, PRODUCT, ASCENT, DOTS},

@@ -2,7 +2,7 @@
 
 pub(crate) use crate::state::statement::{CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_STATEMENT, NONE, STEP};
 
-/// Combination of a product with another vector, and the sums to make: macros of `cl/step.cl`.
+/// Combination of a product with another vector, and the sums to make: macros of `cl/script/step.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Blend {
     pub(crate) scaled: bool,
@@ -25,7 +25,7 @@ impl Blend {
         self.shifted || self.weighted
     }
 
-    /// Macros `BLEND` and `DOTS` of `cl/step.cl`.
+    /// Macros `BLEND` and `DOTS` of `cl/script/step.cl`.
     pub(super) fn macros(&self) -> [u32; 2] {
         let square = if self.weighted { 4 } else { 1 };
         let [squared, dot] = self.dots.map(u32::from);
@@ -94,7 +94,7 @@ impl Pass {
     }
 }
 
-/// Constants of `cl/pass.cl`: the statements, vectors and dot products of a pass.
+/// Constants of `cl/script/pass.cl`: the statements, vectors and dot products of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct PassWords {
     pub(super) statements: [u32; MOST_STATEMENTS],
@@ -126,7 +126,7 @@ impl PassWords {
 /// No dot products of a pass.
 pub(crate) const NO_DOTS: u32 = NO_DOT | NO_DOT << 8 | NO_DOT << 16;
 
-/// A statement as `cl/statement.cl` reads it.
+/// A statement as `cl/script/statement.cl` reads it.
 pub(super) fn encoded(statement: &Statement, numbers: &[u8; PASS_VECTORS]) -> u32 {
     let number = |v: u8| u32::from(numbers[usize::from(v)]);
     match statement {

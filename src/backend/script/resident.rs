@@ -1,4 +1,4 @@
-//! Iterations of a script in one launch, as data: the list that `cl/step_resident.cl` reads.
+//! Iterations of a script in one launch, as data: the list that `cl/script/step_resident.cl` reads.
 
 use super::pass::{Blend, NO_DOT, NO_DOTS, NO_STATEMENT, PASS_VECTORS, Pass, PassWords, Statement, encoded};
 use super::variation::Variation;

@@ -8,7 +8,7 @@ use crate::number::Sum;
 use crate::recurrence::{REGISTERS, STATES, STOP};
 use crate::state::{HISTORY, barrier, stop};
 
-/// Programs, scalars and sums of a script; the layout is that of `cl/recurrence.cl`.
+/// Programs, scalars and sums of a script; the layout is that of `cl/script/recurrence.cl`.
 #[derive(Debug)]
 pub(crate) struct ScriptState {
     pub(crate) programs: Memory<u32>,

@@ -1,4 +1,4 @@
-//! Statements of a pass on the host, and its dot products: the twin of `cl/pass.cl`.
+//! Statements of a pass on the host, and its dot products: the twin of `cl/script/pass.cl`.
 //!
 //! All statements are done for one block of elements before the next block, so that vectors come from memory once.
 

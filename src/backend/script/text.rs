@@ -10,7 +10,7 @@ use super::resident::{
 use crate::recurrence::{COEFFICIENTS, HEADER, Op};
 
 /// Programs and passes of a list as text, which a kernel has in the place of `PROGRAMS` and `PASSES`: instructions, statements, dot
-/// products and steps over an image as macros of `cl/step_resident.cl`, for the calls that begin at some places of the list. Calls that do the same share a text.
+/// products and steps over an image as macros of `cl/script/step_resident.cl`, for the calls that begin at some places of the list. Calls that do the same share a text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ScriptText {
     pub(super) programs: String,

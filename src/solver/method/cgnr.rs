@@ -39,7 +39,7 @@
 //!   backward    alpha; r -= alpha q;  x += alpha d;  s = A'r - F(x, x);  |r|², s's, s's_old, s'd
 //! ```
 //!
-//! Each half is one launch with a stored matrix, where the device gains by it (`cl/cgnr_forward.cl`, `cl/cgnr_backward.cl`). Vectors that are
+//! Each half is one launch with a stored matrix, where the device gains by it (`cl/script/cgnr_forward.cl`, `cl/script/cgnr_backward.cl`). Vectors that are
 //! gathered are formed as they are read, so `x`, `r`, `s` and `d` change places every iteration. Small systems take one launch for many
 //! iterations. The host, CPUs with OpenCL, and operators that are no stored matrix or have long rows take five launches: `r`, the product with
 //! `A'`, the pixels' step, their direction, the product with `A`.

@@ -10,7 +10,7 @@
 //! Without a preconditioner, or with a diagonal one, two launches do an iteration. `q.Mq` is summed beside `p.q`, so that
 //! `r'.z' = alpha² q.Mq - r.z` is known before `r'` is, and one pass can update all three vectors. `r.z` itself is summed from `r` in every
 //! iteration: the estimate enters `beta` alone, and its error, relative `eps alpha² q.Mq / r'.z'`, does not accumulate. For one right-hand side
-//! both launches have kernels of their own (`cl/cg_product.cl`, `cl/cg_update.cl`). Small systems take one launch for many iterations.
+//! both launches have kernels of their own (`cl/script/cg_product.cl`, `cl/script/cg_update.cl`). Small systems take one launch for many iterations.
 //!
 //! With any other preconditioner there are four launches. Of `W W'` both factors are known: `r.z` is `s.s` with `s = W'r`, so that `beta` is there
 //! before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and no vector `z`. The stopping test is of `r.r`, not of

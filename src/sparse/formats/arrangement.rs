@@ -2,7 +2,7 @@
 
 use super::entries::Entries;
 
-/// `FORMAT` of `cl/format.cl`.
+/// `FORMAT` of `cl/linear/format.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(crate) enum Kind {
@@ -48,12 +48,12 @@ impl Arrangement {
     }
 }
 
-/// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/format.cl`.
+/// Words before the points of [`Kind::Stencil`], `STENCIL_HEADER` of `cl/linear/format.cl`.
 pub(crate) const STENCIL_HEADER: usize = 12;
 
-/// Word of the header that says where the table of rows by kind starts, 0 if there is none; `STENCIL_TABLE` of `cl/format.cl`.
+/// Word of the header that says where the table of rows by kind starts, 0 if there is none; `STENCIL_TABLE` of `cl/linear/format.cl`.
 pub(crate) const STENCIL_TABLE: usize = 10;
 
 /// Words of that table before its rows: kinds of x and y, and by how many the inner points of x, y and z are more than their one kind.
-/// `TABLE_HEADER` of `cl/format.cl`.
+/// `TABLE_HEADER` of `cl/linear/format.cl`.
 pub(crate) const TABLE_HEADER: usize = 5;

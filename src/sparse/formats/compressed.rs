@@ -7,12 +7,12 @@ use crate::number::Real;
 use crate::reduction::Chunks;
 use crate::sparse::{Csr, Format};
 
-/// `SHORT_ROW` and `MIDDLE_ROW` of `cl/format.cl`.
+/// `SHORT_ROW` and `MIDDLE_ROW` of `cl/linear/format.cl`.
 pub(crate) const SHORT_ROW: usize = 16;
 pub(crate) const MIDDLE_ROW: usize = 512;
-/// Lanes of rows between the two, `MIDDLE_LANES` of `cl/format.cl`.
+/// Lanes of rows between the two, `MIDDLE_LANES` of `cl/linear/format.cl`.
 pub(crate) const MIDDLE_LANES: usize = 32;
-/// Lanes of longer rows, `LONG_LANES` of `cl/format.cl`.
+/// Lanes of longer rows, `LONG_LANES` of `cl/linear/format.cl`.
 pub(crate) const LONG_LANES: usize = 512;
 
 pub(crate) fn csr<T: Real>(a: &Csr<T>, format: Format, lanes: usize, wide: bool) -> Layout<T> {

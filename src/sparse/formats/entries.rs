@@ -1,6 +1,6 @@
 //! Encodings of entries.
 
-/// Storage of the entries of a format, `ENTRIES` of `cl/format.cl`.
+/// Storage of the entries of a format, `ENTRIES` of `cl/linear/format.cl`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub(crate) enum Entries {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result, unknown};
 
-/// Rows of a slice, `SLICE` of `cl/format.cl`.
+/// Rows of a slice, `SLICE` of `cl/linear/format.cl`.
 pub(crate) const SLICE: usize = 32;
 
 /// Storage format of a matrix on its device.

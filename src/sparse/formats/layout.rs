@@ -1,6 +1,6 @@
 //! A matrix laid out as the kernels read it: three arrays and a few numbers, whatever the format.
 //!
-//! The top of `cl/format.cl` says what the arrays of each format hold. Places without an entry hold NaN, which no
+//! The top of `cl/linear/format.cl` says what the arrays of each format hold. Places without an entry hold NaN, which no
 //! matrix holds, so that padding is left out of sums rather than multiplied by zero.
 
 use super::arrangement::{Arrangement, Kind};

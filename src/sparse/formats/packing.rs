@@ -16,7 +16,7 @@ use crate::number::{Precision, Real};
 use crate::reduction::Chunks;
 use crate::threads;
 
-/// Bits of a word that hold a value's place in the table, `CODE_BITS` of `cl/format.cl`.
+/// Bits of a word that hold a value's place in the table, `CODE_BITS` of `cl/linear/format.cl`.
 pub(crate) const CODE_BITS: usize = 8;
 /// Values of a table.
 pub(crate) const TABLE: usize = 1 << CODE_BITS;

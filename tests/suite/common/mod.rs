@@ -6,7 +6,7 @@ pub(crate) mod penalty;
 pub(crate) mod problems;
 pub(crate) mod thesis;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use residuum::operator::{LinearOperator, SharedOperator};
@@ -15,6 +15,31 @@ use residuum::{
     Accumulation, BackendKind, Csr, Device, Method, Precision, Real, Regularization, Result, Setup, Solver,
     Stopping, Vector,
 };
+
+/// Texts of all files of kernels, by their paths in `cl/`.
+pub(crate) fn kernel_texts() -> Vec<(PathBuf, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("cl");
+    let mut found = Vec::new();
+    for room in std::fs::read_dir(&folder).unwrap() {
+        for file in std::fs::read_dir(room.unwrap().path()).unwrap() {
+            let path = file.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            found.push((path.strip_prefix(&folder).unwrap().to_path_buf(), text));
+        }
+    }
+    found
+}
+
+/// A folder for `RESIDUUM_CL_DIR`, with all kernels as `change` makes them.
+pub(crate) fn changed_kernels(change: impl Fn(&str) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (path, text) in kernel_texts() {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, change(&text)).unwrap();
+    }
+    folder
+}
 
 /// Every device under test: the host, and every OpenCL device of the machine but those that are a last resort and not
 /// named by `RESIDUUM_TEST_DEVICES` (a filter; `oclgrind` picks the simulator).

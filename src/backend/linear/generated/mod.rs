@@ -1,4 +1,4 @@
-//! Products with a matrix whose entries the user's own text makes: `cl/generated.cl`.
+//! Products with a matrix whose entries the user's own text makes: `cl/linear/generated.cl`.
 
 mod host;
 mod opencl;

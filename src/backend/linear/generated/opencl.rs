@@ -1,4 +1,4 @@
-//! Products with generated matrices on a device: `cl/generated.cl` behind the text of the user.
+//! Products with generated matrices on a device: `cl/linear/generated.cl` behind the text of the user.
 
 use super::{GeneratedOps, Generator};
 use crate::backend::OpenCl;
@@ -29,7 +29,7 @@ impl EntryText {
 }
 
 kernels! {
-    file generated, after [common];
+    file linear/generated, after [common];
     options { entry: EntryText, staged: usize => STAGED }
     /// `y = A x`.
     kernel generated<T>(n: uint, span: uint, cols: uint, entries: uint, x: in_real[cols], y: out_real[n]);

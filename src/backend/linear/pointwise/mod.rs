@@ -1,4 +1,4 @@
-//! Operations of the user's own, element by element: `cl/pointwise.cl`.
+//! Operations of the user's own, element by element: `cl/linear/pointwise.cl`.
 
 mod host;
 mod opencl;

@@ -1,4 +1,4 @@
-//! Operations of the user's own on a device: `cl/pointwise.cl` behind the text of the formula.
+//! Operations of the user's own on a device: `cl/linear/pointwise.cl` behind the text of the formula.
 
 use super::{Formula, MOST, PointwiseOps};
 use crate::backend::OpenCl;
@@ -26,7 +26,7 @@ impl FormulaText {
 }
 
 kernels! {
-    file pointwise, after [common];
+    file linear/pointwise, after [common];
     options { formula: FormulaText }
     /// `y` = the formula of each element.
     kernel pointwise<T>(n: uint, span: uint, p0: real, p1: real, p2: real, p3: real, x0: in_real[n], x1: in_real[n], x2: in_real[n],

@@ -265,7 +265,7 @@ pub(in crate::backend) struct Sampled<'a, T> {
 }
 
 /// Operation on a product and a vector, element by element, before the result is stored.
-// The numbers are those of `BLEND` in `cl/row.cl`.
+// The numbers are those of `BLEND` in `cl/linear/row.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// `A x + y`.

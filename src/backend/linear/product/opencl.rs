@@ -1,4 +1,4 @@
-//! Products on a device: `cl/product.cl`, `cl/product_with.cl`.
+//! Products on a device: `cl/linear/product.cl`, `cl/linear/product_with.cl`.
 
 use super::{Combine, LONG_ROW, Product, ProductOps, Stored};
 use crate::backend::OpenCl;
@@ -14,7 +14,7 @@ use crate::sparse::{Kind, LONG_LANES, MIDDLE_LANES};
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, Parameters, SizeClass};
 
 kernels! {
-    file product, after [common, fold, format, row];
+    file linear/product, after [common, fold, format, row];
     options { matrix: MatrixOptions, in_parts: u32 => IN_PARTS }
     /// `y = A x`.
     kernel multiply<T> given(value_count: usize, columns: usize)
@@ -23,7 +23,7 @@ kernels! {
 }
 
 kernels! {
-    file product_with, after [common, fold, format, row];
+    file linear/product_with, after [common, fold, format, row];
     options { matrix: MatrixOptions }
     /// `y = A x op b`, or `y = b - A x`.
     kernel multiply_with<T> given(value_count: usize, cols: usize, columns: usize)

@@ -1,4 +1,4 @@
-//! Rows of products on the host, in the order that `cl/row.cl` adds them.
+//! Rows of products on the host, in the order that `cl/linear/row.cl` adds them.
 //!
 //! Work is done for up to [`BLOCK`] rows at a time, [`LONG_BLOCK`] of matrices that store no rows, but for rows that `host.rs` adds one
 //! after another. Inner loops have a known length and no dependences but the order of a lane's own additions, so that the compiler makes

@@ -311,7 +311,7 @@ fn fused_line<T: Real, A: Accumulator<T>, const C: usize>(
     true
 }
 
-/// `rim_kind` of `cl/format.cl`, and how many points have it from `at` on.
+/// `rim_kind` of `cl/linear/format.cl`, and how many points have it from `at` on.
 #[inline]
 fn rim_kind(at: usize, inner: &Range<usize>) -> (usize, usize) {
     if inner.contains(&at) {
@@ -320,7 +320,7 @@ fn rim_kind(at: usize, inner: &Range<usize>) -> (usize, usize) {
     (if at < inner.start { at } else { at - inner.len().saturating_sub(1) }, 1)
 }
 
-/// Rows from `first` on, all of one line, of a stencil with rims: `walk_rim` of `cl/format.cl`.
+/// Rows from `first` on, all of one line, of a stencil with rims: `walk_rim` of `cl/linear/format.cl`.
 fn line_with_rims<T: Real, A: Accumulator<T>, const C: usize>(
     a: &HostMatrix<'_, T>,
     first: usize,

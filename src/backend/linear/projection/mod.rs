@@ -35,7 +35,7 @@ pub(crate) trait ProjectionOps<T: Real>: Send + Sync {
     fn remove_component(&self, run: Run<'_>, n: usize, along: Directions<'_, T>, x: &mut Memory<T>) -> Result<()>;
 }
 
-/// Both kernels of `cl/projection.cl`. Returns `z.x`.
+/// Both kernels of `cl/linear/projection.cl`. Returns `z.x`.
 fn remove_component<T: Real, A: Accumulator<T>>(chunks: Chunks, z: Option<&[T]>, inverse: Sum, x: &mut [T]) -> Sum {
     let dot = |_, g: usize| match z {
         Some(z) => column_dot::<T, A>(chunks.lanes, chunks.range(g), [1, 0], z, x),

@@ -1,4 +1,4 @@
-//! Removal of directions on a device: `cl/projection.cl`.
+//! Removal of directions on a device: `cl/linear/projection.cl`.
 
 use super::{Directions, ProjectionOps};
 use crate::backend::OpenCl;
@@ -12,7 +12,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file projection, after [common, fold];
+    file linear/projection, after [common, fold];
     options { constant: u32 => CONSTANT }
     /// Chunk sums of `z.x`.
     kernel component_sums<T> given(words: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, z: in_real[words], x: in_real[n],

@@ -1,4 +1,4 @@
-//! Transposed products by atomic additions on a device: `cl/scatter.cl`.
+//! Transposed products by atomic additions on a device: `cl/linear/scatter.cl`.
 
 use super::ScatterOps;
 use crate::backend::OpenCl;
@@ -14,7 +14,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file scatter, after [common];
+    file linear/scatter, after [common];
     options { local_places: usize => LOCAL_PLACES }
     /// `y += A'x` for compressed rows.
     kernel scatter<T> given(cols: usize)

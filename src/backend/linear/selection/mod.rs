@@ -1,4 +1,4 @@
-//! Elements of a vector in another order, and their return to their places: `cl/selection.cl`.
+//! Elements of a vector in another order, and their return to their places: `cl/linear/selection.cl`.
 
 mod opencl;
 

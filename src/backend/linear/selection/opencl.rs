@@ -10,7 +10,7 @@ use crate::number::Real;
 use crate::ocl::File;
 
 kernels! {
-    file selection, after [common];
+    file linear/selection, after [common];
     /// `y[i] = x[indices[i]]`.
     kernel select_elements<T>(n: uint, span: uint, cols: uint, columns: uint, indices: in_uint[n],
         x: in_real[cols * columns], y: out_real[n * columns]);

@@ -1,4 +1,4 @@
-//! Products with divided rows on the host: rows one after another, in the order of `cl/split.cl`.
+//! Products with divided rows on the host: rows one after another, in the order of `cl/linear/split.cl`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Products with matrices by rows whose entries are divided evenly, not their rows: `cl/split.cl`.
+//! Products with matrices by rows whose entries are divided evenly, not their rows: `cl/linear/split.cl`.
 
 mod host;
 mod opencl;
@@ -11,10 +11,10 @@ use crate::memory::{Memory, Place, Plans};
 use crate::number::Real;
 use crate::sparse::Csr;
 
-/// Entries of a part, one group's share, `PART` of `cl/split.cl`.
+/// Entries of a part, one group's share, `PART` of `cl/linear/split.cl`.
 pub(crate) const PART: usize = 1024;
 
-/// Entries of a piece, one item's share, `PIECE` of `cl/split.cl`.
+/// Entries of a piece, one item's share, `PIECE` of `cl/linear/split.cl`.
 pub(crate) const PIECE: usize = 32;
 
 /// Compressed rows in the memory of one back end, and the row of the first entry of each part, with the number of rows behind the last.

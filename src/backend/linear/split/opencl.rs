@@ -11,7 +11,7 @@ use crate::ocl::{File, Plan};
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
-    file split, after [common];
+    file linear/split, after [common];
     constants [{PART, PIECE}];
     /// Rows within a part, and what each part has of others.
     kernel split<T> given(cols: usize, parts: usize)

@@ -11,7 +11,7 @@ use crate::memory::Memory;
 use crate::number::Real;
 
 /// A reduction of all elements of a vector to one number (krueger-westermann-2003, 3.3).
-// The numbers are those of `cl/reduce.cl`.
+// The numbers are those of `cl/linear/reduce.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reduction {
     /// Their sum, 0 for none.

@@ -1,4 +1,4 @@
-//! Operations on vectors on a device: `cl/fill.cl`, `cl/vector.cl` and `cl/reduce.cl`.
+//! Operations on vectors on a device: `cl/linear/fill.cl`, `cl/linear/vector.cl` and `cl/linear/reduce.cl`.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::reduction::{Chunks, MOST_CHUNKS};
 use crate::tuning::Family;
 
 kernels! {
-    file fill, after [common];
+    file linear/fill, after [common];
     /// `x = value`.
     kernel fill<T>(n: uint, span: uint, value: real, x: out_real[n]);
 }
 
 kernels! {
-    file vector, after [common];
+    file linear/vector, after [common];
     /// `y = alpha x`.
     kernel scale<T>(n: uint, span: uint, alpha: real, x: in_real[n], y: out_real[n]);
     /// `x = alpha x`.
@@ -36,7 +36,7 @@ kernels! {
 }
 
 kernels! {
-    file reduce, after [common, fold];
+    file linear/reduce, after [common, fold];
     constants [SUM = Reduction::Sum, PRODUCT = Reduction::Product, MINIMUM = Reduction::Minimum, MAXIMUM = Reduction::Maximum, ABSOLUTE_SUM = Reduction::AbsoluteSum];
     options { terms: u32 => TERMS }
     /// One sum (or product, ...) of each chunk.

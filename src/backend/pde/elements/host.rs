@@ -1,4 +1,4 @@
-//! Products of finite elements on the host: the kernels of `cl/elements.cl` and `cl/element_sums.cl`, operation for operation. Cells are
+//! Products of finite elements on the host: the kernels of `cl/pde/elements.cl` and `cl/pde/element_sums.cl`, operation for operation. Cells are
 //! worked on in blocks, whose values lie interleaved.
 
 use super::{Batch, ElementOps, NO_COEFFICIENT, Sums};

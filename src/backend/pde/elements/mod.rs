@@ -1,4 +1,4 @@
-//! Products of the matrices of finite elements that are never formed: `cl/elements.cl` has the algorithm.
+//! Products of the matrices of finite elements that are never formed: `cl/pde/elements.cl` has the algorithm.
 
 mod host;
 mod opencl;

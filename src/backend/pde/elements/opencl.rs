@@ -1,4 +1,4 @@
-//! Products of finite elements on a device: `cl/elements.cl` and `cl/element_sums.cl`.
+//! Products of finite elements on a device: `cl/pde/elements.cl` and `cl/pde/element_sums.cl`.
 
 use std::fmt::{Display, Formatter, Result as FmtResult};
 
@@ -14,7 +14,7 @@ use crate::ocl::Defines;
 use crate::tuning::{Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
-    file elements, after [common];
+    file pde/elements, after [common];
     constants [{NO_COEFFICIENT}];
     options { shape: CellOptions, table: Literals => TABLE }
     /// Products of the cells of a batch.
@@ -25,7 +25,7 @@ kernels! {
 }
 
 kernels! {
-    file element_sums, after [common];
+    file pde/element_sums, after [common];
     options { shared: bool => SHARED, combined: bool => COMBINED }
     /// Sums of parts, and combinations.
     kernel sum_elements<T> given(total: usize, terms: usize)

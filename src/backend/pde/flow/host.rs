@@ -1,4 +1,4 @@
-//! Steps of flows on the host: the kernels of `cl/flow_momentum.cl`, `cl/flow_pressure.cl`, `cl/flow_transport.cl` and `cl/splat.cl`,
+//! Steps of flows on the host: the kernels of `cl/pde/flow_momentum.cl`, `cl/pde/flow_pressure.cl`, `cl/pde/flow_transport.cl` and `cl/pde/splat.cl`,
 //! operation for operation. Nodes whose neighbours are all there are worked on in blocks.
 
 use std::ops::Range;
@@ -158,7 +158,7 @@ widest! {
     }
 }
 
-/// `flow_spread` of `cl/flow_momentum.cl`.
+/// `flow_spread` of `cl/pde/flow_momentum.cl`.
 fn spread<T: Real, R: Rules>(
     velocity: Velocity<'_, T>,
     viscosity: T,
@@ -188,7 +188,7 @@ widest! {
     }
 }
 
-/// `flow_carry` of `cl/flow_momentum.cl`; `held` is what is carried.
+/// `flow_carry` of `cl/pde/flow_momentum.cl`; `held` is what is carried.
 fn carry<T: Real, R: Rules>(
     velocity: Velocity<'_, T>,
     held: Velocity<'_, T>,
@@ -202,7 +202,7 @@ fn carry<T: Real, R: Rules>(
     });
 }
 
-/// `cell_at` of `cl/flow_transport.cl`.
+/// `cell_at` of `cl/pde/flow_transport.cl`.
 #[inline(always)]
 fn cell_at<T: Real, R: Rules>(q: &[T], [width, height]: [usize; 2], x: T, y: T) -> T {
     let (i, j) = (floored(x), floored(y));
@@ -295,7 +295,7 @@ widest! {
     }
 }
 
-/// `flow_transport` of `cl/flow_transport.cl`.
+/// `flow_transport` of `cl/pde/flow_transport.cl`.
 fn transport<T: Real, R: Rules>(velocity: Velocity<'_, T>, mask: Option<&[u32]>, q: &[T], carried: &mut [T]) {
     threads::each(ChunksMut(carried, velocity.width), 1, |j, carried| {
         transport_row::<T, R>(Row { velocity, mask, j }, q, carried);
@@ -303,7 +303,7 @@ fn transport<T: Real, R: Rules>(velocity: Velocity<'_, T>, mask: Option<&[u32]>,
 }
 
 widest! {
-    /// `flow_divergence` of `cl/flow_pressure.cl` in one row; `below` is the row of `v` after it.
+    /// `flow_divergence` of `cl/pde/flow_pressure.cl` in one row; `below` is the row of `v` after it.
     fn divergence_row<'v; T: Real>(u: &'v [T], v: &'v [T], below: Option<&'v [T]>, b: &'v mut [T]) -> () {
         let (n, zero) = (b.len() - 1, T::default());
         let (left, right, upper) = (&u[..n], &u[1..][..n], &v[..n]);

@@ -1,4 +1,4 @@
-//! Steps of flows on staggered grids: `cl/flow_grid.cl` says where the nodes lie.
+//! Steps of flows on staggered grids: `cl/pde/flow_grid.cl` says where the nodes lie.
 
 mod host;
 mod opencl;

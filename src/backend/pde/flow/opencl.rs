@@ -1,4 +1,4 @@
-//! Steps of flows on a device: `cl/flow_momentum.cl`, `cl/flow_pressure.cl`, `cl/flow_transport.cl` and `cl/splat.cl`.
+//! Steps of flows on a device: `cl/pde/flow_momentum.cl`, `cl/pde/flow_pressure.cl`, `cl/pde/flow_transport.cl` and `cl/pde/splat.cl`.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::number::Real;
 use crate::ocl::{Buffer, Context, Defines, Prepared};
 
 kernels! {
-    file flow_momentum, after [common, flow_grid];
+    file pde/flow_momentum, after [common, flow_grid];
     options { rules: FlowOptions }
     /// Both components spread by viscosity.
     kernel flow_spread<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, viscosity: real,
@@ -24,7 +24,7 @@ kernels! {
 }
 
 kernels! {
-    file flow_pressure, after [common, flow_grid];
+    file pde/flow_pressure, after [common, flow_grid];
     options { rules: FlowOptions }
     /// `b = -` outflow of each cell.
     kernel flow_divergence<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, mask: in_uint[masked],
@@ -35,7 +35,7 @@ kernels! {
 }
 
 kernels! {
-    file flow_transport, after [common, flow_grid];
+    file pde/flow_transport, after [common, flow_grid];
     options { rules: FlowOptions }
     /// `carried = q` carried along.
     kernel flow_transport<T> given(masked: usize)(n: uint, span: uint, width: uint, height: uint, lid: real, step: real,
@@ -43,7 +43,7 @@ kernels! {
 }
 
 kernels! {
-    file splat, after [common];
+    file pde/splat, after [common];
     /// Adds a bump.
     kernel splat<T> given(mask_words: usize)(start: uint, end: uint, span: uint, width: uint, left: uint, right: uint, masked: uint, bits: uint,
         x: real, y: real, dx: real, dy: real, inverse: real, amount: real, mask: in_uint[mask_words], q: out_real[end]);
@@ -53,7 +53,7 @@ kernels! {
 pub(in crate::backend) static FILES: &[&crate::ocl::File] =
     &[&flow_momentum::FILE, &flow_pressure::FILE, &flow_transport::FILE, &splat::FILE];
 
-/// Options of a program that reads a staggered grid: the macros of `cl/flow_grid.cl`.
+/// Options of a program that reads a staggered grid: the macros of `cl/pde/flow_grid.cl`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowOptions {
     obstacles: bool,

@@ -1,4 +1,4 @@
-//! Values of staggered grids between their nodes, on the host: the functions of `cl/flow_grid.cl`, operation for operation (but
+//! Values of staggered grids between their nodes, on the host: the functions of `cl/pde/flow_grid.cl`, operation for operation (but
 //! [`floored`], which finds the same integer by another way), and loops over blocks of places that the compiler makes vector instructions of.
 
 use std::ops::Range;
@@ -155,7 +155,7 @@ impl<T: Real> Component<'_, T> {
         if R::CUBIC { self.cubic_at::<R>(a, b) } else { self.linear_at::<R>(a, b) }
     }
 
-    /// `laplacian` of `cl/flow_momentum.cl`.
+    /// `laplacian` of `cl/pde/flow_momentum.cl`.
     #[inline(always)]
     pub(crate) fn laplacian<R: Rules>(&self, a: i32, b: i32, mask: Option<&[u32]>, buried: u32) -> T {
         let middle = self.node::<R>(a, b);
@@ -198,7 +198,7 @@ impl<'a, T: Real> Velocity<'a, T> {
         }
     }
 
-    /// `trace_back` of `cl/flow_grid.cl`.
+    /// `trace_back` of `cl/pde/flow_grid.cl`.
     #[inline(always)]
     pub(crate) fn trace_back<R: Rules>(&self, mut velocity: [T; 2], [x, y]: [T; 2]) -> [T; 2] {
         let (width, height, one_half) =

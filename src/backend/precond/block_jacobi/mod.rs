@@ -27,7 +27,7 @@ pub(crate) trait BlockJacobiOps<T: Real>: Send + Sync {
     fn block_jacobi(&self, run: Run<'_>, blocks: &Blocks<T>, x: &Memory<T>, z: &mut Memory<T>) -> Result<()>;
 }
 
-/// `block_jacobi` of `cl/block_jacobi.cl`.
+/// `block_jacobi` of `cl/precond/block_jacobi.cl`.
 fn block_jacobi<T: Real, A: Accumulator<T>>([rows, block]: [usize; 2], entries: &[T], x: &[T], z: &mut [T]) {
     threads::each(z, threads::LEAST, |i, z| {
         let begin = i - i % block;

@@ -1,4 +1,4 @@
-//! Products with blocks on a device: `cl/block_jacobi.cl`.
+//! Products with blocks on a device: `cl/precond/block_jacobi.cl`.
 
 use super::{BlockJacobiOps, Blocks};
 use crate::backend::OpenCl;
@@ -10,7 +10,7 @@ use crate::number::Real;
 use crate::ocl::File;
 
 kernels! {
-    file block_jacobi, after [common];
+    file precond/block_jacobi, after [common];
     options { block: usize => BLOCK }
     /// `z = M x`.
     kernel block_jacobi<T> given(block: usize)

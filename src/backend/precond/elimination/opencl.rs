@@ -1,4 +1,4 @@
-//! Elimination of columns on a device: `cl/elimination.cl`.
+//! Elimination of columns on a device: `cl/precond/elimination.cl`.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file elimination, after [common];
+    file precond/elimination, after [common];
     constants [{MOST_ROWS, MOST_PIECES, PIECE, READY, FINISHED, WRITTEN, FAILED, BAD_PIVOT, TOO_LONG}, NONE = i32::MAX, LANES = 16];
     options { capacity: usize => CAPACITY, stabilised: u32 => STABILISED, tile_bytes: usize => TILE_BYTES }
     /// Begins with the identity.

@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
 use crate::threads;
 
-/// The places of incomplete factors, and the matrix (`cl/factor_sweep.cl`).
+/// The places of incomplete factors, and the matrix (`cl/precond/factor_sweep.cl`).
 #[derive(Debug)]
 pub(crate) struct Places<T> {
     pub(crate) offsets: Memory<u32>,
@@ -60,7 +60,7 @@ struct HostPlaces<'a, T> {
 /// Rows of a thread.
 const BATCH: usize = 64;
 
-/// `factor_sweep` of `cl/factor_sweep.cl`.
+/// `factor_sweep` of `cl/precond/factor_sweep.cl`.
 fn factor_sweep<T: Real, A: Accumulator<T>>(
     places: &HostPlaces<'_, T>,
     class: usize,

@@ -1,4 +1,4 @@
-//! Sweeps over factors on a device: `cl/factor_sweep.cl`.
+//! Sweeps over factors on a device: `cl/precond/factor_sweep.cl`.
 
 use super::{CLASSES, FactorSweepOps, Places, members};
 use crate::backend::OpenCl;
@@ -10,7 +10,7 @@ use crate::number::Real;
 use crate::ocl::File;
 
 kernels! {
-    file factor_sweep, after [common];
+    file precond/factor_sweep, after [common];
     options { cholesky: u32 => CHOLESKY, classes: usize => CLASSES }
     /// The rows of one class, of those of earlier classes and of the sweep before.
     kernel factor_sweep<T> given(entries: usize) (kind: uint, count: uint, span: uint, offsets: in_uint[diagonal.len() + 1],

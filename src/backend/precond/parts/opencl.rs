@@ -1,4 +1,4 @@
-//! Inverse factors of parts on a device: `cl/parts.cl`.
+//! Inverse factors of parts on a device: `cl/precond/parts.cl`.
 
 use super::{Inverses, Parts, PartsOps};
 use crate::backend::OpenCl;
@@ -13,7 +13,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file parts, after [common];
+    file precond/parts, after [common];
     /// The inverse factor of each part.
     kernel invert_parts<T> given(rows: usize, places: usize) (parts: uint, starts: in_uint[parts + 1], bases: in_uint[parts + 1],
         offsets: in_uint[rows + 1], indices: in_uint, entries: in_real[indices.len()], triangles: out_real[places],

@@ -37,7 +37,7 @@ pub(crate) trait PolynomialOps<T: Real>: Send + Sync {
     ) -> Result<()>;
 }
 
-/// `polynomial_step` of `cl/polynomial.cl`.
+/// `polynomial_step` of `cl/precond/polynomial.cl`.
 fn polynomial_step<T: Real, A: Accumulator<T>>(
     a: &HostMatrix<'_, T>,
     [keep, step]: [T; 2],

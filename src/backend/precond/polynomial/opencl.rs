@@ -1,4 +1,4 @@
-//! Steps of polynomials on a device: `cl/polynomial.cl`.
+//! Steps of polynomials on a device: `cl/precond/polynomial.cl`.
 
 use super::{Given, PolynomialOps};
 use crate::backend::OpenCl;
@@ -13,7 +13,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file polynomial, after [common, fold, format, row];
+    file precond/polynomial, after [common, fold, format, row];
     options { matrix: MatrixOptions }
     /// `before = z + keep (z - before) + step m (b - A z)`.
     kernel polynomial_step<T> given(value_count: usize)

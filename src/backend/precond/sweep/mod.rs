@@ -15,7 +15,7 @@ use crate::memory::{Memory, Plans};
 use crate::number::{Accumulator, Real};
 use crate::threads;
 
-/// A triangle of a matrix, its rows by levels (`cl/sweep.cl`).
+/// A triangle of a matrix, its rows by levels (`cl/precond/sweep.cl`).
 #[derive(Debug)]
 pub(crate) struct Triangle<T> {
     /// First place of each level in `list`, and the end of the last.
@@ -30,7 +30,7 @@ pub(crate) struct Triangle<T> {
     pub(crate) waiting: Option<Mutex<Waiting>>,
 }
 
-/// Memory that the groups of a launch share whose rows wait for each other (`cl/sweep_waiting.cl`).
+/// Memory that the groups of a launch share whose rows wait for each other (`cl/precond/sweep_waiting.cl`).
 #[derive(Debug)]
 pub(crate) struct Waiting {
     /// Rows of a portion at most.
@@ -92,7 +92,7 @@ struct HostTriangle<'a, T> {
     scale: &'a [T],
 }
 
-/// `sweep` of `cl/sweep.cl`.
+/// `sweep` of `cl/precond/sweep.cl`.
 fn sweep<T: Real, A: Accumulator<T>>(
     triangle: &HostTriangle<'_, T>,
     levels: Range<usize>,

@@ -1,4 +1,4 @@
-//! Sweeps on a device: `cl/sweep.cl`, `cl/sweep_waiting.cl`.
+//! Sweeps on a device: `cl/precond/sweep.cl`, `cl/precond/sweep_waiting.cl`.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::sparse::{Arrangement, Kind};
 use crate::tuning::Family;
 
 kernels! {
-    file sweep, after [common, fold, format, row];
+    file precond/sweep, after [common, fold, format, row];
     options { matrix: MatrixOptions, operation: u32 => OPERATION }
     /// Levels `first_level .. last_level` of a forward or backward sweep.
     kernel sweep<T>(first_level: uint, last_level: uint, keep: real, bounds: in_uint[last_level + 1], list: in_uint,
@@ -25,7 +25,7 @@ kernels! {
 }
 
 kernels! {
-    file sweep_waiting, after [common];
+    file precond/sweep_waiting, after [common];
     options { operation: u32 => OPERATION, ahead: usize => AHEAD }
     /// A whole forward or backward sweep.
     kernel sweep_waiting<T> given(words: usize) (n: uint, portions: uint, turn: uint, keep: real, starts: in_uint[portions + 1], list: in_uint[n],

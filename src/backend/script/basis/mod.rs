@@ -12,10 +12,10 @@ use crate::memory::{Memory, Place, Plans};
 use crate::number::{Element, Real, Sum};
 use crate::reduction::Chunks;
 
-/// Most vectors of a basis, as in `cl/basis.cl`.
+/// Most vectors of a basis, as in `cl/script/basis.cl`.
 pub(crate) const MOST_VECTORS: usize = 100;
 
-/// Arrays of `most + 1` wide numbers for each column; the triangle of GMRES follows, column by column. Names of `cl/basis.cl`.
+/// Arrays of `most + 1` wide numbers for each column; the triangle of GMRES follows, column by column. Names of `cl/script/basis.cl`.
 pub(crate) const FACTOR: usize = 0;
 pub(crate) const SCALE: usize = 1;
 pub(crate) const PROJECTION: usize = 2;
@@ -68,7 +68,7 @@ pub(crate) fn held(n: usize, columns: usize, most: usize, bytes: usize, largest:
     vectors.chain([sums as u64]).collect()
 }
 
-/// Place of element `k` of array `name` of column `c`: `array_of` of `cl/basis.cl`.
+/// Place of element `k` of array `name` of column `c`: `array_of` of `cl/script/basis.cl`.
 fn place(most: usize, name: usize, c: usize, k: usize) -> usize {
     (c * (TRIANGLE + most) + name) * (most + 1) + k
 }

@@ -1,4 +1,4 @@
-//! A block of vectors on a device: `cl/basis.cl`.
+//! A block of vectors on a device: `cl/script/basis.cl`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::state::HISTORY;
 use crate::tuning::Family;
 
 kernels! {
-    file basis, after [common, fold, recurrence];
+    file script/basis, after [common, fold, recurrence];
     constants [{MOST_VECTORS, FACTOR, SCALE, PROJECTION, COSINE, SINE, RIGHT_SIDE, TRIANGLE}, SQUARE_REGISTER = VECTOR2.0, DIAGONAL_REGISTER = DIAGONAL2.0, RESIDUAL_REGISTER = RESIDUAL2.0];
     shape { n, chunk, chunks, per_group, first, count, most, slot }
     /// The chunk sums of `Q'w`.
@@ -57,10 +57,10 @@ kernels! {
 
 pub(in crate::backend::script) static FILE: &File = &basis::FILE;
 
-/// Vectors that a part of `basis_project` has at least: the most that are projected on together, `TOGETHER` of `cl/basis.cl`.
+/// Vectors that a part of `basis_project` has at least: the most that are projected on together, `TOGETHER` of `cl/script/basis.cl`.
 const LEAST_PART: usize = 4;
 
-/// Function that prepares a kernel of `cl/basis.cl`.
+/// Function that prepares a kernel of `cl/script/basis.cl`.
 type Prepare = fn(&Arc<Context>, Common, &basis::Options) -> Result<Prepared>;
 
 impl OpenCl {

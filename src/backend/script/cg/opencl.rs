@@ -1,4 +1,4 @@
-//! The launches of conjugate gradients on a device: `cl/cg_product.cl`, `cl/cg_update.cl` and `cl/cg_resident.cl`.
+//! The launches of conjugate gradients on a device: `cl/script/cg_product.cl`, `cl/script/cg_update.cl` and `cl/script/cg_resident.cl`.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ fn count_of_sums(place: usize, diagonal: usize, groups: usize) -> usize {
 }
 
 kernels! {
-    file cg_product, after [common, fold, format, row, cg_parts, cg_multiply];
+    file script/cg_product, after [common, fold, format, row, cg_parts, cg_multiply];
     options { matrix: MatrixOptions, diagonal: usize => DIAGONAL, rows_together: usize => ROWS_TOGETHER }
     /// `q = A p` with the chunk sums of `p.q` and `q.Mq`; group 0 tests for the end. `diagonal` is 1 if there is an `m`, else 0.
     kernel cg_product<T> given(value_count: usize, diagonal: usize)(n: uint, chunk: uint, stride: uint, slot: uint,
@@ -33,7 +33,7 @@ kernels! {
 }
 
 kernels! {
-    file cg_update, after [common, fold, cg_parts, cg_advance];
+    file script/cg_update, after [common, fold, cg_parts, cg_advance];
     options { diagonal: usize => DIAGONAL, elements_together: usize => ELEMENTS_TOGETHER }
     /// `x += alpha p`, `r -= alpha q`, `p = M r + beta p` with the chunk sums of `r.r` and `r.Mr`.
     kernel cg_update<T> given(diagonal: usize)(n: uint, chunk: uint, groups: uint, per_group: uint, slot: uint, rho: uint,
@@ -43,7 +43,7 @@ kernels! {
 }
 
 kernels! {
-    file cg_resident, after [common, fold, format, row, global_barrier, cg_parts, cg_advance, cg_multiply];
+    file script/cg_resident, after [common, fold, format, row, global_barrier, cg_parts, cg_advance, cg_multiply];
     options {
         matrix: MatrixOptions, diagonal: usize => DIAGONAL, rows_together: usize => ROWS_TOGETHER,
         elements_together: usize => ELEMENTS_TOGETHER,

@@ -1,5 +1,5 @@
-//! The launches of CGNR on a device: `cl/cgnr_forward.cl`, `cl/cgnr_backward.cl`, `cl/cgnr_resident.cl`, `cl/cgnr_pixels.cl` and
-//! `cl/cgnr_correction.cl`.
+//! The launches of CGNR on a device: `cl/script/cgnr_forward.cl`, `cl/script/cgnr_backward.cl`, `cl/script/cgnr_resident.cl`, `cl/script/cgnr_pixels.cl` and
+//! `cl/script/cgnr_correction.cl`.
 //!
 //! The kernels take more arguments than a kernel should have: each launch does the work of several, and a struct of buffers cannot be
 //! passed in OpenCL C 1.2.
@@ -23,7 +23,7 @@ use crate::state::HISTORY;
 use crate::state::correction::WEIGHTS;
 use crate::tuning::{Family, Parameters};
 
-/// The vector that each group of a resident launch forms in its local memory; the numbers are those of `cl/cgnr_resident.cl`.
+/// The vector that each group of a resident launch forms in its local memory; the numbers are those of `cl/script/cgnr_resident.cl`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Staged {
     Nothing = 0,
@@ -42,7 +42,7 @@ fn diffusivities(pixels: usize, edges: u32) -> usize {
 }
 
 kernels! {
-    file cgnr_forward, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction];
+    file script/cgnr_forward, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, slot, descent, weights, place, each }
     /// `d = s + beta d`, `q = A d`.
@@ -57,7 +57,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_backward, after [common, fold, format, row, cgnr_parts, correction, cgnr_step];
+    file script/cgnr_backward, after [common, fold, format, row, cgnr_parts, correction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, slot, descent, weights, place, each }
     /// `x += alpha d`, `r -= alpha q`, `s = A'r - F(x, x)`.
@@ -73,7 +73,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_pixels, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction, cgnr_step];
+    file script/cgnr_pixels, after [common, fold, format, row, cgnr_parts, correction, cgnr_direction, cgnr_step];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES }
     shape { rows, row_chunk, row_groups, cols, col_chunk, col_groups, width, stride, slot, descent, weights, place, each }
     /// `d = s + beta d`.
@@ -94,7 +94,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_correction, after [common, correction];
+    file script/cgnr_correction, after [common, correction];
     options { edges: u32 => EDGES }
     /// `out = F(x, v)`.
     kernel cgnr_correction<T>(n: uint, span: uint, width: uint, own: uint, weights: in_sum[WEIGHTS], x: in_real[n], v: in_real[n],
@@ -102,7 +102,7 @@ kernels! {
 }
 
 kernels! {
-    file cgnr_resident, after [common, fold, format, row, global_barrier, cgnr_parts, correction,
+    file script/cgnr_resident, after [common, fold, format, row, global_barrier, cgnr_parts, correction,
         cgnr_direction, cgnr_step];
     constants [DIRECTION = Staged::Direction, RESIDUAL = Staged::Residual];
     options { matrix: MatrixOptions, edges: u32 => EDGES, pixel_lanes: usize => PIXEL_LANES,

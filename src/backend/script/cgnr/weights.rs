@@ -1,4 +1,4 @@
-//! The correction term `F(x, v)` on the host: the twin of `cl/correction.cl`.
+//! The correction term `F(x, v)` on the host: the twin of `cl/script/correction.cl`.
 
 use crate::number::{Accumulator, Real, Sum, violated};
 use crate::state::correction;
@@ -39,7 +39,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
         }
     }
 
-    /// `edge` of `cl/correction.cl`.
+    /// `edge` of `cl/script/correction.cl`.
     #[inline]
     fn edge(&self, here: T, there: T, phi: T) -> A {
         let mut weight = self.smooth;
@@ -49,7 +49,7 @@ impl<T: Real, A: Accumulator<T>> Weights<T, A> {
         weight.mul(A::from_real(here - there))
     }
 
-    /// `diffusivity` of `cl/correction.cl`; 0 if there is no total variation.
+    /// `diffusivity` of `cl/script/correction.cl`; 0 if there is no total variation.
     #[inline]
     fn diffusivity(&self, here: T, right: T, down: T) -> T {
         if self.edges != 2 {

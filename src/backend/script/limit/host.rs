@@ -1,4 +1,4 @@
-//! Limits of steps on the host: `cl/step_limit.cl`.
+//! Limits of steps on the host: `cl/script/step_limit.cl`.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Call of scripts that tells how far a step may go within lower bounds: a maximum, as `cl/step_limit.cl` has it.
+//! Call of scripts that tells how far a step may go within lower bounds: a maximum, as `cl/script/step_limit.cl` has it.
 
 mod host;
 mod opencl;

@@ -1,4 +1,4 @@
-//! Limits of steps on a device: `cl/step_limit.cl`.
+//! Limits of steps on a device: `cl/script/step_limit.cl`.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file step_limit, after [common, fold, recurrence];
+    file script/step_limit, after [common, fold, recurrence];
     shape { n, chunk, chunks, per_group, slot, place }
     /// The largest ratio of each group.
     kernel limit_groups<T> given(columns: usize)
@@ -29,7 +29,7 @@ kernels! {
 
 pub(in crate::backend::script) static FILE: &File = &step_limit::FILE;
 
-/// Function that prepares a kernel of `cl/step_limit.cl`.
+/// Function that prepares a kernel of `cl/script/step_limit.cl`.
 type Prepare = fn(&Arc<Context>, Common, &step_limit::Options) -> Result<Prepared>;
 
 impl<T: Real> LimitOps<T> for OpenCl {

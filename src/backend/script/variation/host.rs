@@ -1,4 +1,4 @@
-//! Total variation on the host: `cl/variation.cl` and `cl/dual.cl`.
+//! Total variation on the host: `cl/script/variation.cl` and `cl/script/dual.cl`.
 
 use super::super::host::running;
 use super::{Dual, Variation, VariationOps};
@@ -45,7 +45,7 @@ struct Written<'v, T> {
     q: &'v mut [T],
 }
 
-/// `ascend_at` of `cl/dual.cl` at pixel `i`, whose dual variables are number `at` of a chunk.
+/// `ascend_at` of `cl/script/dual.cl` at pixel `i`, whose dual variables are number `at` of a chunk.
 #[inline(always)]
 fn ascend_at<T: Real, A: Accumulator<T>>(
     image: Variation,

@@ -1,4 +1,4 @@
-//! Calls of scripts over an image: total variation by its dual variables, as `cl/variation.cl` has it.
+//! Calls of scripts over an image: total variation by its dual variables, as `cl/script/variation.cl` has it.
 
 mod host;
 mod opencl;

@@ -1,4 +1,4 @@
-//! Total variation on a device: `cl/variation.cl`.
+//! Total variation on a device: `cl/script/variation.cl`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::reduction::Chunks;
 use crate::tuning::Family;
 
 kernels! {
-    file variation, after [common, fold, recurrence, dual];
+    file script/variation, after [common, fold, recurrence, dual];
     options { along: u32 => ALONG }
     shape { n, width, chunk, chunks, per_group, slot, first, place }
     /// A step of the dual variables, with the sums of its square.
@@ -35,7 +35,7 @@ kernels! {
 
 pub(in crate::backend::script) static FILE: &File = &variation::FILE;
 
-/// Function that prepares a kernel of `cl/variation.cl`.
+/// Function that prepares a kernel of `cl/script/variation.cl`.
 type Prepare = fn(&Arc<Context>, Common, &variation::Options) -> Result<Prepared>;
 
 impl OpenCl {

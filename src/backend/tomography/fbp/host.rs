@@ -1,4 +1,4 @@
-//! Filtered back-projection on the host: `cl/fbp.cl`.
+//! Filtered back-projection on the host: `cl/tomography/fbp.cl`.
 
 use super::{FbpOps, MIDDLE, RIGHT, RIGHT_OFF, UP, UP_OFF, VIEW_WORDS, Views};
 use crate::backend::Host;
@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::number::{Accumulator, Real};
 use crate::threads;
 
-/// `add_views` of `cl/fbp.cl`, a row of pixels at a time.
+/// `add_views` of `cl/tomography/fbp.cl`, a row of pixels at a time.
 fn add_views<T: Real, A: Accumulator<T>>(views: &Views<T>, words: &[T], filtered: &[T], x: &mut [T]) {
     let Views { side, pixels, fan, .. } = *views;
     let number = |count: usize| T::from_f64(count as f64);

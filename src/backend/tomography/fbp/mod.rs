@@ -1,4 +1,4 @@
-//! Filtered back-projection: the sum of projections along their rays, pixel by pixel, as `cl/fbp.cl` has it.
+//! Filtered back-projection: the sum of projections along their rays, pixel by pixel, as `cl/tomography/fbp.cl` has it.
 
 mod host;
 mod opencl;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::memory::{Memory, Place, Plans};
 use crate::number::Real;
 
-/// Numbers of a projection in [`Views::words`], and their places: names of `cl/fbp.cl`.
+/// Numbers of a projection in [`Views::words`], and their places: names of `cl/tomography/fbp.cl`.
 pub(crate) const VIEW_WORDS: usize = 5;
 pub(crate) const MIDDLE: usize = 0;
 pub(crate) const RIGHT: usize = 1;

@@ -1,4 +1,4 @@
-//! Filtered back-projection on a device: `cl/fbp.cl`.
+//! Filtered back-projection on a device: `cl/tomography/fbp.cl`.
 
 use super::{FbpOps, MIDDLE, RIGHT, RIGHT_OFF, UP, UP_OFF, VIEW_WORDS, Views};
 use crate::backend::OpenCl;
@@ -10,7 +10,7 @@ use crate::number::Real;
 use crate::ocl::Plan;
 
 kernels! {
-    file fbp, after [common];
+    file tomography/fbp, after [common];
     constants [{VIEW_WORDS, MIDDLE, RIGHT, UP, RIGHT_OFF, UP_OFF}];
     options { fan: bool => FAN }
     /// The sum of filtered projections.

@@ -1,4 +1,4 @@
-//! Rays traced on the host, in the arithmetic and order of `cl/ray_trace.cl` and `cl/ray_spread.cl`.
+//! Rays traced on the host, in the arithmetic and order of `cl/tomography/ray_trace.cl` and `cl/tomography/ray_spread.cl`.
 
 use super::tables::{BLOCK, FAN_WORDS, ONE, RAY_WORDS, SHEET_WORDS};
 use super::{RayOps, StoredRays};
@@ -57,7 +57,7 @@ fn parts<T: Real>(place: u64) -> (usize, T) {
     ((place >> 32) as usize, T::from_f64(f64::from(place as u32)))
 }
 
-/// `copy_image` of `cl/ray_image.cl`, of one column.
+/// `copy_image` of `cl/tomography/ray_image.cl`, of one column.
 fn copy_image<T: Real>(side: usize, x: impl Fn(usize) -> T + Sync, images: &mut [[T; 2]]) {
     let (upright, transposed) = images.split_at_mut(side * (side + 1));
     for (image, [across, down]) in [(upright, [1, side]), (transposed, [side, 1])] {
@@ -72,7 +72,7 @@ fn copy_image<T: Real>(side: usize, x: impl Fn(usize) -> T + Sync, images: &mut 
     }
 }
 
-/// `trace_rays` of `cl/ray_trace.cl`: the sum of one ray.
+/// `trace_rays` of `cl/tomography/ray_trace.cl`: the sum of one ray.
 fn trace<T: Real, A: Accumulator<T>>(rays: &HostRays<'_, T>, i: usize, images: &[[T; 2]]) -> T {
     let pitch = rays.side + 1;
     let (first, last) = ((rays.lines[i] & 0xffff) as usize, (rays.lines[i] >> 16) as usize);
@@ -124,7 +124,7 @@ fn project<T: Real, A: Accumulator<T>>(
     }
 }
 
-/// `spread_rays` of `cl/ray_spread.cl`: what the rays of `sheet` add to lines `first ..` of the image, to the pixel before each place of a
+/// `spread_rays` of `cl/tomography/ray_spread.cl`: what the rays of `sheet` add to lines `first ..` of the image, to the pixel before each place of a
 /// line and to the one behind it. A line has one place more than pixels.
 fn spread<T: Real>(
     rays: &HostRays<'_, T>,
@@ -188,7 +188,7 @@ fn spread_sheets<T: Real>(
     });
 }
 
-/// `add_sheets` of `cl/ray_image.cl`: adds the sheets to the wide sums of all pixels.
+/// `add_sheets` of `cl/tomography/ray_image.cl`: adds the sheets to the wide sums of all pixels.
 fn add_sheets<T: Real, A: Accumulator<T>>(
     side: usize,
     sheets: &[[u32; SHEET_WORDS]],

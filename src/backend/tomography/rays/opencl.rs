@@ -1,4 +1,4 @@
-//! Rays traced on a device: `cl/ray_image.cl`, `cl/ray_trace.cl` and `cl/ray_spread.cl`.
+//! Rays traced on a device: `cl/tomography/ray_image.cl`, `cl/tomography/ray_trace.cl` and `cl/tomography/ray_spread.cl`.
 
 use super::tables::{BLOCK, FAN_WORDS, RAY_WORDS, SHEET_WORDS, images_len};
 use super::{RayOps, StoredRays};
@@ -13,7 +13,7 @@ use crate::reduction::Chunks;
 use crate::tuning::{AccessPattern, Case, Family, LaunchQuery, SizeClass};
 
 kernels! {
-    file ray_image, after [common, rays];
+    file tomography/ray_image, after [common, rays];
     /// Two copies of one column of an image, with rims.
     kernel copy_image<T>(side: uint, share: uint, columns: uint, column: uint, x: in_real[side * side * columns],
         images: out_real[images_len(side)]);
@@ -24,7 +24,7 @@ kernels! {
 }
 
 kernels! {
-    file ray_trace, after [common, rays];
+    file tomography/ray_trace, after [common, rays];
     constants [{BLOCK}];
     /// One column of `y = A x`.
     kernel trace_rays<T>
@@ -34,7 +34,7 @@ kernels! {
 }
 
 kernels! {
-    file ray_spread, after [common, rays];
+    file tomography/ray_spread, after [common, rays];
     options { strip: usize => STRIP, width: usize => WIDTH }
     /// Sheets of one column of `A'y`.
     kernel spread_rays<T> given(held: usize, spanned: usize)
@@ -47,7 +47,7 @@ kernels! {
 pub(in crate::backend) static FILES: &[&crate::ocl::File] =
     &[&ray_image::FILE, &ray_trace::FILE, &ray_spread::FILE];
 
-/// Neighbouring rays of an angle that a group of `trace_rays` takes, `BREADTH` of `cl/ray_trace.cl` if it has as many items.
+/// Neighbouring rays of an angle that a group of `trace_rays` takes, `BREADTH` of `cl/tomography/ray_trace.cl` if it has as many items.
 const NEIGHBOURS: usize = 32;
 
 impl OpenCl {

@@ -1,5 +1,5 @@
 // Sweeps over the rows of a triangle, all levels in one launch: a row waits for the values of the rows that it needs, not for a level.
-// Joined after common.cl. Formulas as in cl/sweep.cl, with the same bits.
+// Joined after common.cl. Formulas as in cl/precond/sweep.cl, with the same bits.
 // Source: W. Liu, A. Li, J. Hogg, I. S. Duff, B. Vinter, "A synchronization-free algorithm for parallel sparse triangular solves", 2016.
 //
 // Groups draw tickets for portions, rows of one level in the order of the levels. A portion needs portions with lower tickets alone,
@@ -55,7 +55,7 @@ static void tell(__global word_t* told, real_t value)
 }
 
 // Portion p has the rows starts[p] to starts[p + 1] of the list, at most one for each item; `turn` is 0 or 1, `keep` is 2 - omega.
-// Bytes: those of cl/sweep.cl, and two values a row.
+// Bytes: those of cl/precond/sweep.cl, and two values a row.
 __kernel GROUP
 void sweep_waiting(uint n, uint portions, uint turn, real_t keep, __global const uint* restrict starts,
                    __global const uint* restrict list, __global const uint* restrict offsets,
