@@ -80,7 +80,7 @@ fn inputs_are_never_written_over() {
     reconstruct(&["--truth", "notes.txt"], "notes.txt");
     reconstruct(
         &["--method", "lsqr"],
-        "lsqr reconstructs no images; cgnr, fista, pdhg, sirt, sart, mrnsd and nnfcgls do",
+        "lsqr reconstructs no images; cgnr, fista, pdhg, sirt, sart, mlem, mrnsd and nnfcgls do",
     );
     reconstruct(&["--support", "disc"], "it changes nothing for cgnr");
     reconstruct(&["--method", "pdhg", "--support", "b.npy"], "numbers for a picture of 8 x 8");

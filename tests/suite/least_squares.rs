@@ -796,6 +796,14 @@ fn mlem_keeps_bounds_and_ends_by_itself() {
     let expected = a.product(&x.to_vec().unwrap()).unwrap();
     let counted: f64 = taken.iter().map(|v| v.max(0.0)).sum();
     assert!((expected.iter().sum::<f64>() / counted - 1.0).abs() < 1e-10, "{expected:?}");
+    // An unknown that starts at 0 stays there. If it should not, that is no end.
+    let identity = Csr::new(2, 2, vec![0, 1, 2], vec![0, 1], vec![1.0; 2]).unwrap();
+    let matrix_of_2 = Matrix::with_transpose(&host, &identity, Format::Csr).unwrap();
+    let rhs_of_2 = Vector::from_slice(&host, &[1.0, 5.0]).unwrap();
+    let mut x = Vector::from_slice(&host, &[1.0, 0.0]).unwrap();
+    let stopping = Stopping::for_precision::<f64>().with_max_iterations(50);
+    let report = Solver::new(&matrix_of_2, Method::Mlem, stopping).unwrap().solve(&rhs_of_2, &mut x).unwrap();
+    assert!(!report.converged() && x.to_vec().unwrap() == [1.0, 0.0], "{report}");
     // No image lies below 0.
     let below = Regularization::none().with_upper(-1.0);
     let setup = Setup::new(Method::Mlem, Stopping::after(3)).with_regularizations(&[below]);

@@ -383,7 +383,7 @@ fn absurd_values_are_named() {
     let reconstruct = |args: &[&str], part: &str| {
         refused("reconstruct", folder.path(), &[&["--size", "16", "--device", "host"], args].concat(), part);
     };
-    for method in ["sirt", "sart", "mrnsd", "nnfcgls"] {
+    for method in ["sirt", "sart", "mlem", "mrnsd", "nnfcgls"] {
         let part = format!("--weight: {method} has no term |x|² to weigh; cgnr, fista and pdhg have one");
         reconstruct(&["--weight", "auto", "--method", method], &part);
     }

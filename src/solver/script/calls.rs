@@ -184,7 +184,8 @@ pub(crate) struct OfElements {
 /// A formula as OpenCL C and as its twin on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ElementFormula {
-    /// `(x0 - x1) / x1`, of a reading `x0` and its expectation `x1`: -1 for a reading that is not above 0, 0 for such an expectation.
+    /// `(x0 - x1) / x1`, of a reading `x0` and its expectation `x1`: -1 for a reading that is not above 0. For an expectation that is not above
+    /// 0: 1 if the reading is, else 0.
     Excess,
     /// `x0` if it is above 0, else 0.
     Positive,
@@ -194,7 +195,9 @@ impl ElementFormula {
     /// The formula of `x0` and `x1` in OpenCL C.
     pub(crate) fn text(self) -> &'static str {
         match self {
-            Self::Excess => "x1 > 0 ? (x0 > 0 ? quotient(x0 - x1, x1) : (real_t)-1) : (real_t)0",
+            Self::Excess => {
+                "x1 > 0 ? (x0 > 0 ? quotient(x0 - x1, x1) : (real_t)-1) : (x0 > 0 ? (real_t)1 : (real_t)0)"
+            }
             Self::Positive => "x0 > 0 ? x0 : (real_t)0",
         }
     }
@@ -205,6 +208,7 @@ impl ElementFormula {
         match self {
             Self::Excess if x1 > zero && x0 > zero => arithmetic.quotient(x0 - x1, x1),
             Self::Excess if x1 > zero => T::from_f64(-1.0),
+            Self::Excess if x0 > zero => T::from_f64(1.0),
             Self::Positive if x0 > zero => x0,
             _ => zero,
         }
