@@ -56,12 +56,13 @@ impl Setting {
     }
 
     /// Reads `--device WORDS`, `--work-group N`, `--resident N` and `--json`, measures the copy bandwidth and prints both. Fails for
-    /// an option that `help` does not name; `cargo bench` adds `--bench`.
+    /// an option that the command in `help` does not name; `cargo bench` adds `--bench`.
     fn new(help: &str) -> Result<Self> {
         let args: Vec<String> = std::env::args().collect();
         const OF_ALL: [&str; 5] = ["--bench", "--device", "--work-group", "--resident", "--json"];
         let ends = |c: char| !c.is_ascii_alphabetic() && c != '-';
-        let known = |a: &str| OF_ALL.contains(&a) || help.split(ends).any(|word| word == a);
+        let command = help.split_once(" -- ").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
+        let known = |a: &str| OF_ALL.contains(&a) || command.split(ends).any(|word| word == a);
         let unknown = |a: &&String| a.starts_with("--") && !known(a);
         if let Some(option) = args.iter().find(unknown) {
             return Err(Error::Option { name: "option", reason: format!("there is no {option}: see --help") });

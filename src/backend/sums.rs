@@ -35,7 +35,7 @@ pub(super) fn chunk_sums<T: Real, A: Accumulator<T>, const S: usize, const K: us
             _ => lane_sums::<T, A, _, S, K, 1024>(lanes, vectors, terms),
         };
     }
-    // Most chunks: loops of a known length take 0.7 to 0.8 of the time of others.
+    // Most chunks. With loops of a known length an iteration of CG on diagonals takes 0.8 to 0.9 of the time of others.
     match lanes {
         32 => eighth_sums::<T, A, _, S, K, 4>(vectors, terms),
         64 => eighth_sums::<T, A, _, S, K, 8>(vectors, terms),

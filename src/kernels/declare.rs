@@ -40,12 +40,11 @@ macro_rules! kernels {
             use super::*;
 
             /// The file and what stands before it.
-            pub(crate) static FILE: $crate::ocl::File = $crate::ocl::File {
-                name: concat!(stringify!($room), "/", stringify!($file)),
-                after: &[$(&$crate::kernels::texts::$after),*],
-                constants: $crate::kernels::constants!($($($constants)*)?),
-                text: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/cl/", stringify!($room), "/", stringify!($file), ".cl")),
-            };
+            pub(crate) static FILE: $crate::ocl::File = $crate::kernels::texts::kernel_file!(
+                $room/$file,
+                after &[$(&$crate::kernels::texts::$after),*],
+                $crate::kernels::constants!($($($constants)*)?)
+            );
 
             /// Compile-time constants of the file.
             #[derive(Clone, Debug, Default)]

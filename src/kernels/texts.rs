@@ -10,13 +10,13 @@ use crate::sparse::{self, Entries, Kind};
 use crate::state::flow;
 use crate::state::{barrier, blend, correction, dual, statement, stop};
 
-macro_rules! texts {
-    ($($(#[$when:meta])* $room:ident/$name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
-        $(#[$when])*
-        pub(crate) static $name: File = File {
+/// The file `cl/ROOM/NAME.cl`, which stands after other texts, and the numbers of the host that it uses.
+macro_rules! kernel_file {
+    ($room:ident/$name:ident, after $after:expr, $constants:expr) => {
+        $crate::ocl::File {
             name: concat!(stringify!($room), "/", stringify!($name)),
-            after: &[],
-            constants: constants!($($($constants)*)?),
+            after: $after,
+            constants: $constants,
             text: include_str!(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/cl/",
@@ -25,7 +25,15 @@ macro_rules! texts {
                 stringify!($name),
                 ".cl"
             )),
-        };
+        }
+    };
+}
+pub(crate) use kernel_file;
+
+macro_rules! texts {
+    ($($(#[$when:meta])* $room:ident/$name:ident $([$($constants:tt)*])?),+ $(,)?) => {$(
+        $(#[$when])*
+        pub(crate) static $name: File = kernel_file!($room/$name, after &[], constants!($($($constants)*)?));
     )+};
 }
 texts!(

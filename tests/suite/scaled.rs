@@ -67,18 +67,10 @@ fn left<T: Real>(a: &Csr<T>, b: &[T], x: &[T], damp: f64, reference: Option<&[T]
 fn of_likelihood<T: Real>(a: &Csr<T>, b: &[T], x: &[T]) -> (f64, f64) {
     let ka = towards_one(a.values().iter().map(|v| v.to_f64()));
     let kb = towards_one(b.iter().map(|v| v.to_f64()));
-    let entry = |k: usize| (a.indices()[k] as usize, scale(a.values()[k].to_f64(), ka));
-    let product = |x: &[f64]| -> Vec<f64> {
-        let row = |i: usize| (a.offsets()[i]..a.offsets()[i + 1]).map(entry).map(|(j, v)| v * x[j]).sum();
-        (0..a.rows()).map(row).collect()
-    };
-    let adjoint = |y: &[f64]| -> Vec<f64> {
-        let mut found = vec![0.0; a.cols()];
-        for i in 0..a.rows() {
-            (a.offsets()[i]..a.offsets()[i + 1]).map(entry).for_each(|(j, v)| found[j] += v * y[i]);
-        }
-        found
-    };
+    let values = a.values().iter().map(|v| scale(v.to_f64(), ka)).collect();
+    let a = Csr::new(a.rows(), a.cols(), a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
+    let (product, back) = (|x: &[f64]| a.product(x).unwrap(), a.transpose());
+    let adjoint = |y: &[f64]| back.product(y).unwrap();
     let x: Vec<f64> = x.iter().map(|v| scale(v.to_f64(), kb - ka)).collect();
     let b: Vec<f64> = b.iter().map(|v| scale(v.to_f64(), kb)).collect();
     let [of_rows, of_cols] = [product(&vec![1.0; a.cols()]), adjoint(&vec![1.0; a.rows()])];
@@ -97,10 +89,10 @@ fn of_likelihood<T: Real>(a: &Csr<T>, b: &[T], x: &[T]) -> (f64, f64) {
     let g = adjoint(&b.iter().zip(&ax).map(excess).collect::<Vec<_>>());
     let moved = |j: usize| ((x[j] + over / under * c[j]) * c[j] * g[j]).max(-x[j]);
     let step = norm(&(0..a.cols()).map(moved).collect::<Vec<_>>());
-    let square = of_rows.iter().fold(0.0, |most: f64, v| most.max(*v))
-        * of_cols.iter().fold(0.0, |most: f64, v| most.max(*v));
+    let most = |sums: &[f64]| sums.iter().copied().fold(0.0, f64::max);
+    let square = most(&of_rows) * most(&of_cols);
     let r = norm(&b.iter().zip(&ax).map(|(b, ax)| b - ax).collect::<Vec<_>>());
-    let frobenius = norm(&(0..a.values().len()).map(|k| entry(k).1).collect::<Vec<_>>());
+    let frobenius = norm(a.values());
     (step * square / (frobenius * r), step * square / (frobenius * (frobenius * norm(&x) + norm(&b))))
 }
 
