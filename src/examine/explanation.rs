@@ -43,12 +43,13 @@ impl Examination {
                 report.backward_error.unwrap_or(f64::NAN),
                 report.relative_residual()
             ),
-            // Damping and bounds leave a residual of their own.
+            // Damping, bounds and a likelihood leave a residual of their own.
             Stop::LeastSquares
                 if report.relative_residual() > 1e-3
                     && self.square()
                     && report.method.damp() == 0.0
-                    && !report.method.takes_regularizations() =>
+                    && !report.method.takes_regularizations()
+                    && !report.method.keeps_bounds() =>
             {
                 format!(
                     "no x gives a residual below {:.1e} of |b|: b is not in the range of the matrix",
@@ -79,8 +80,11 @@ impl Examination {
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause("x is not well determined, and a damp of 1e-8 or more of |A| would determine it");
-                format!("rounding in {} ended it before the least-squares minimum was certain: {cause}", report.precision)
+                let cause = self.cause(match report.method.takes_negative_entries() {
+                    true => "x is not well determined, and a damp of 1e-8 or more of |A| would determine it",
+                    false => "x is not well determined",
+                });
+                format!("rounding in {} ended it before a minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(
                 "{:.1e} of |b| is what {} can reach here: {}",

@@ -4,9 +4,10 @@
 use std::time::Instant;
 
 use super::method::Method;
-use super::run::{Observer, Outcome, Report, Runner, Stop, Times};
+use super::run::{Ended, Observer, Outcome, Report, Runner, Stop, Task, Times};
 use super::scaling::{Reach, Scaling, needed, rescaled};
 use super::stopping::{Limits, Scales, Stopping};
+use super::weight::ChosenWeight;
 use crate::error::{Error, Result, same_length};
 use crate::magnitude::{Magnitude, scale};
 use crate::number::{Real, per_number};
@@ -39,7 +40,9 @@ pub(super) struct System<T: Real> {
 struct Given<'s> {
     stopping: &'s Stopping,
     limits: Vec<Limits>,
-    /// By which powers of two `x` was multiplied.
+    /// By which powers of two `b` is multiplied.
+    exponents: Vec<i32>,
+    /// By which powers of two `x` is multiplied.
     shifts: Vec<i32>,
 }
 
@@ -78,10 +81,6 @@ fn solve_here<T: Real>(
     let scaled = shifts.iter().any(|shift| *shift != 0);
     // The start, to come back to where the answer is out of range.
     let original = if scaled { Some(x.to_vec()?) } else { None };
-    if scaled {
-        x.scale_columns(&shifts)?;
-    }
-    system.scale_reference(runner, &shifts)?;
     // MINRES stops by its gradient if there is no solution, not before it has found one.
     let gradient_rtol = if system.square { stopping.gradient_rtol.min(T::EPSILON) } else { stopping.gradient_rtol };
     let stopping = &Stopping { gradient_rtol, ..stopping.clone() };
@@ -98,20 +97,14 @@ fn solve_here<T: Real>(
         };
         Limits::new(stopping, scales)
     });
-    let given = Given { stopping, limits: limits.collect(), shifts };
-    runner.probe(&operator, columns)?;
-    let b = system.scaling.scaled(b, &exponents)?;
-    let solved = runner.solve(device, stopping, &given.limits, b, x, observer);
+    let limits = limits.collect();
+    let given = Given { stopping, limits, exponents, shifts };
+    let solved = solve_scaled(system, runner, &given, b, (x, original.as_deref()), observer);
     if let (Err(_), Some(original)) = (&solved, &original) {
         // The start guess in the units of the caller, as far as the device still takes it; the first error is the one to tell.
         let _ = x.write(original);
     }
-    let (mut outcomes, solve) = solved?;
-    let chosen: Vec<_> = given.limits.iter().enumerate().map(|(c, limits)| runner.chosen(c, limits)).collect();
-    look_again(runner, &given, &mut outcomes)?;
-    if let Some(original) = original {
-        in_given_units(runner, &given, b, (x, &original), &mut outcomes)?;
-    }
+    let (Ended { outcomes, seconds: solve, .. }, weights) = solved?;
     let compile = device.programs().seconds - built;
     let verify = (begin.elapsed().as_secs_f64() - compile - solve).max(0.0);
     let times = Times { compile, solve, verify };
@@ -120,7 +113,32 @@ fn solve_here<T: Real>(
         Report::new(method, &*operator, launches, outcome, norm.to_f64(), times, least_squares)
     };
     let weighed = |(report, weight): (Report, _)| Report { weight, ..report };
-    Ok(outcomes.into_iter().zip(&norms).map(report).zip(chosen).map(weighed).collect())
+    Ok(outcomes.into_iter().zip(&norms).map(report).zip(weights).map(weighed).collect())
+}
+
+/// Solves in the units of `given`. `original` is the start guess if those are not the units of the caller.
+fn solve_scaled<T: Real>(
+    system: &mut System<T>,
+    runner: &mut Runner<T>,
+    given: &Given<'_>,
+    b: &Vector<T>,
+    (x, original): (&mut Vector<T>, Option<&[T]>),
+    observer: &mut Observer<'_>,
+) -> Result<(Ended, Vec<Option<ChosenWeight>>)> {
+    if original.is_some() {
+        x.scale_columns(&given.shifts)?;
+    }
+    system.scale_reference(runner, &given.shifts)?;
+    runner.probe(&system.operator, system.columns)?;
+    let b = system.scaling.scaled(b, &given.exponents)?;
+    let task = Task { stopping: given.stopping, limits: &given.limits, b };
+    let mut ended = runner.solve(&task, x, observer)?;
+    let weights = given.limits.iter().enumerate().map(|(c, limits)| runner.chosen(c, limits)).collect();
+    look_again(runner, &mut ended)?;
+    if let Some(original) = original {
+        in_given_units(runner, given, b, (x, original), &mut ended)?;
+    }
+    Ok((ended, weights))
 }
 
 impl<T: Real> System<T> {
@@ -345,26 +363,21 @@ pub(super) fn not_finite<T: Real>(v: &[T], columns: usize, what: &str) -> Error 
     }
 }
 
-/// The residual that a solve began with, in the units of the solve.
-fn first_residual(outcome: &Outcome, limits: &Limits) -> f64 {
-    outcome.history.first().map_or(0.0, |norms| scale(norms[0], limits.exponents[0]))
-}
-
 /// Squares of residuals below a limit that is next to nothing may have vanished although the residuals did not: their norms
 /// are then computed with an exponent of their own.
-fn look_again<T: Real>(runner: &mut Runner<T>, given: &Given<'_>, outcomes: &mut [Outcome]) -> Result<()> {
+fn look_again<T: Real>(runner: &mut Runner<T>, Ended { outcomes, limits, .. }: &mut Ended) -> Result<()> {
     let doubtful = |(outcome, limits): (&Outcome, &Limits)| outcome.stop == Stop::Converged && !limits.is_certain();
-    if !outcomes.iter().zip(&given.limits).any(doubtful) {
+    if !outcomes.iter().zip(&*limits).any(doubtful) {
         return Ok(());
     }
     let norms = runner.residual().column_norms(outcomes.len())?;
-    for ((outcome, limits), norm) in outcomes.iter_mut().zip(&given.limits).zip(norms) {
+    for ((outcome, limits), norm) in outcomes.iter_mut().zip(limits).zip(norms) {
         if !doubtful((outcome, limits)) {
             continue;
         }
         let norm = norm.to_f64();
         outcome.true_residual = scale(norm, -limits.exponents[0]);
-        if norm > limits.residual_norm(first_residual(outcome, limits)) {
+        if norm > limits.residual_norm {
             outcome.stop = Stop::Stagnated;
         }
     }
@@ -378,7 +391,7 @@ fn in_given_units<T: Real>(
     given: &Given<'_>,
     b: &Vector<T>,
     (x, original): (&mut Vector<T>, &[T]),
-    outcomes: &mut [Outcome],
+    Ended { outcomes, limits, .. }: &mut Ended,
 ) -> Result<()> {
     let columns = outcomes.len();
     let back: Vec<i32> = given.shifts.iter().map(|shift| -shift).collect();
@@ -406,15 +419,21 @@ fn in_given_units<T: Real>(
             }
         }
         x.write(&again)?;
-        let known = |(limits, outcome): (&Limits, &Outcome)| limits.after(first_residual(outcome, limits));
-        let limits: Vec<Limits> = given.limits.iter().zip(outcomes.iter()).map(known).collect();
-        let verified = runner.verify(&x.device().clone(), given.stopping, &limits, b, x)?;
+        let verified = runner.verify(&Task { stopping: given.stopping, limits, b }, x)?;
+        if lost.contains(&true) {
+            // A method may have cut the start at bounds: what it has looked at is returned.
+            for (i, (here, there)) in again.iter().zip(x.to_vec()?).enumerate().filter(|(i, _)| lost[i % columns]) {
+                if *here != there {
+                    answer[i] = T::from_f64(scale(there.to_f64(), back[i % columns]));
+                }
+            }
+        }
         for (c, verified) in verified.into_iter().enumerate().filter(|(c, _)| rounded[*c]) {
             let outcome = &mut outcomes[c];
             (outcome.true_residual, outcome.gradient) = (verified.true_residual, verified.gradient);
             let claimed = matches!(outcome.stop, Stop::Converged | Stop::LeastSquares);
             if lost[c] {
-                outcome.stop = Stop::NotFinite;
+                (outcome.stop, outcome.answer) = (Stop::NotFinite, 0);
             } else if claimed && !matches!(verified.stop, Stop::Converged | Stop::LeastSquares) {
                 outcome.stop = Stop::Stagnated;
             }

@@ -13,8 +13,8 @@ use residuum::operator::{LinearOperator, SharedOperator};
 use residuum::precond::{Factorisation, IncompleteOptions, Preconditioner};
 use residuum::sparse::gallery;
 use residuum::{
-    Device, FallbackSolve, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup, Solver,
-    Stop, Stopping, Vector, solve_scaled_with_fallbacks, solve_with_fallbacks,
+    Csr, Device, Error, FallbackSolve, Format, HostSystem, Matrix, Method, Precision, Real, Report, Result, Setup,
+    Solver, Stop, Stopping, Vector, solve_scaled_with_fallbacks, solve_with_fallbacks,
 };
 
 /// The true residual of `x` as a solve of no iterations finds it.
@@ -229,5 +229,81 @@ fn a_panic_of_an_operator_leaves_the_solver_as_it_was() {
             assert_eq!(bits(&again), bits(&x), "{}", problem.method);
             assert!(essence(&again, &second) == essence(&x, &report), "{second} instead of {report}");
         }
+    }
+}
+
+/// A dense matrix of absolute noise of this size.
+fn rectangle(rows: usize, cols: usize, size: f64) -> Csr<f64> {
+    let values = noise::<f64>(rows * cols, 5).iter().map(|v| size * v.abs()).collect();
+    let pointers = (0..=rows).map(|row| row * cols).collect();
+    Csr::new(rows, cols, pointers, (0..rows * cols).map(|k| (k % cols) as u32).collect(), values).unwrap()
+}
+
+/// An error at any product, those after the iterations among them, leaves the start guess in the caller's units.
+#[test]
+fn an_error_of_an_operator_leaves_the_start_guess() {
+    let (a, device) = (rectangle(30, 8, 1e10), Device::host());
+    let b: Vec<f64> = noise::<f64>(30, 4).iter().map(|v| 1e-300 * v).collect();
+    // The answer is rounded to multiples of the least number, and so looked at again.
+    let start: Vec<f64> = noise::<f64>(8, 6).iter().map(|v| 1e-310 * v).collect();
+    for method in [Method::Cgls { damp: 0.0 }, Method::Lsqr { damp: 0.0 }, Method::Sirt { omega: 1.0 }] {
+        let mut failures = 0;
+        for fails_at in 0.. {
+            let fails = move |n: usize, _: &mut Vector<f64>| match n == fails_at {
+                true => Err(Error::Shape { what: "the operator's own fault", expected: 0, found: n }),
+                false => Ok(()),
+            };
+            let products = Arc::new(AtomicUsize::new(usize::MAX / 2));
+            let problem = Problem::new(method, &a);
+            let mut solver = watched(&problem, &device, &products, fails);
+            products.store(0, Ordering::Relaxed);
+            let mut x = Vector::from_slice(&device, &start).unwrap();
+            let solved = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x);
+            let Err(error) = solved else {
+                assert!(x.to_vec().unwrap() != start && failures > 10, "{method}: {failures} failures");
+                break;
+            };
+            assert!(error.to_string().contains("own fault"), "{error}");
+            assert_eq!(x.to_vec().unwrap(), start, "{method}, product {fails_at}");
+            failures += 1;
+        }
+    }
+}
+
+/// A limit that is a part of the first gradient holds for an answer that its units round.
+#[test]
+fn a_part_of_the_first_gradient_holds_for_a_rounded_answer() {
+    let (a, device) = (rectangle(30, 8, 1.0), Device::host());
+    let b: Vec<f64> = noise::<f64>(30, 4).iter().map(|v| 1e-312 * v).collect();
+    let stopping = Stopping::after(100).with_rtol(0.0).with_gradient_rtol(0.0).with_gradient_reduction(1e-4);
+    for method in [Method::Cgls { damp: 0.0 }, Method::Lsmr { damp: 0.0 }] {
+        let solved = Problem::new(method, &a).solve(&device, &[&b], &stopping);
+        let report = &solved[0].1;
+        assert_eq!(report.stop, Stop::LeastSquares, "{report}");
+        assert!(report.gradient.unwrap() <= 1.001e-4 * report.gradient_history[0], "{report}");
+    }
+}
+
+/// An answer beyond the largest number is given up for the start guess, cut at the bounds if the method keeps some.
+#[test]
+fn an_answer_out_of_range_gives_the_start_guess_back() {
+    let (a, device) = (rectangle(30, 8, 1e-200), Device::host());
+    let b: Vec<f64> = noise::<f64>(30, 4).iter().map(|v| 1e150 * v).collect();
+    let start: Vec<f64> = noise::<f64>(8, 6).iter().map(|v| 1e300 * (v - 0.5)).collect();
+    for (method, lower) in [(Method::Cgls { damp: 0.0 }, None), (Method::Sirt { omega: 1.0 }, Some(0.0))] {
+        let matrix = Matrix::with_transpose(&device, &a, Format::Csr).unwrap().shared();
+        let mut solver = Solver::with(matrix, Setup::new(method, Stopping::after(40))).unwrap();
+        if let Some(lower) = lower {
+            solver.set_bounds(&[lower; 8], &[f64::INFINITY; 8]).unwrap();
+        }
+        let mut x = Vector::from_slice(&device, &start).unwrap();
+        let report = solver.solve(&Vector::from_slice(&device, &b).unwrap(), &mut x).unwrap();
+        assert_eq!((report.stop, report.answer_iteration), (Stop::NotFinite, 0), "{report}");
+        let found = x.to_vec().unwrap();
+        let cut: Vec<f64> = start.iter().map(|v| v.max(lower.unwrap_or(f64::NEG_INFINITY))).collect();
+        assert_eq!(found, cut, "{report}");
+        let left = (0..30).map(|i| (b[i] - (0..8).map(|j| a.values()[8 * i + j] * found[j]).sum::<f64>()) / 1e150);
+        let left = 1e150 * left.map(|r| r * r).sum::<f64>().sqrt();
+        assert!((report.true_residual - left).abs() <= 1e-9 * left, "{left:e}, {report}");
     }
 }

@@ -9,7 +9,7 @@ mod runner;
 mod stop;
 
 pub(crate) use iteration::Outcome;
-pub(crate) use runner::Runner;
+pub(crate) use runner::{Ended, Runner, Task};
 
 pub use driver::{Observer, Progress};
 pub use report::{Report, Times};

@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::driver::{self, Observer};
 use super::iteration::{Iteration, Outcome};
+use super::stop::Stop;
 use crate::backend::script::MOST_VECTORS;
-use crate::device::Device;
 use crate::error::Result;
 use crate::number::{Real, Sum};
 use crate::operator::{LinearOperator, SharedOperator};
@@ -19,6 +19,23 @@ use crate::solver::weight::ChosenWeight;
 use crate::sparse::gallery::Random;
 use crate::state::HISTORY;
 use crate::vector::Vector;
+
+/// Right-hand sides, and limits for each of them, by which `stopping` ends their solve.
+#[derive(Clone, Copy)]
+pub(crate) struct Task<'s, T: Real> {
+    pub(crate) stopping: &'s Stopping,
+    pub(crate) limits: &'s [Limits],
+    pub(crate) b: &'s Vector<T>,
+}
+
+/// Results of a solve, a number for each right-hand side.
+pub(crate) struct Ended {
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Limits in force, with those that waited for the first norms.
+    pub(crate) limits: Vec<Limits>,
+    /// Seconds of the iterations.
+    pub(crate) seconds: f64,
+}
 
 /// A method that is set up, with what a solve needs beside the method's own vectors.
 pub(crate) struct Runner<T: Real> {
@@ -45,54 +62,50 @@ impl<T: Real> Runner<T> {
         Ok(Self { engine, best, held, history, lowers_error })
     }
 
-    /// Solves from the start guess in `x` and leaves the answer there. Returns one outcome for each of `limits`, and the
-    /// seconds that the iterations took.
+    /// Solves from the start guess in `x` and leaves the answer there.
     pub(crate) fn solve(
         &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
+        task: &Task<'_, T>,
         x: &mut Vector<T>,
         observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, f64)> {
+    ) -> Result<Ended> {
         self.engine.begin();
-        self.run(device, stopping, limits, b, x, observer)
+        self.run(task, x, observer)
     }
 
     /// [`Runner::solve`] that takes the start guess as it is.
-    fn run(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-        observer: &mut Observer<'_>,
-    ) -> Result<(Vec<Outcome>, f64)> {
-        let inputs = Inputs { device, run: device.run::<T>(), b };
+    fn run(&mut self, task: &Task<'_, T>, x: &mut Vector<T>, observer: &mut Observer<'_>) -> Result<Ended> {
+        let Task { stopping, limits, b } = *task;
+        let device = x.device().clone();
+        let inputs = Inputs { device: &device, run: device.run::<T>(), b };
         // The method works on the answer where it lies.
         self.engine.exchange(x)?;
         let mut solve = SolveRun { on: self, inputs, limits: limits.to_vec() };
         // An observer or an operator of the user may panic: the vector is handed back first.
         let run = AssertUnwindSafe(|| driver::run(&mut solve, stopping, observer));
         let result = catch_unwind(run);
+        let limits = solve.limits;
         let returned = self.engine.exchange(x);
-        let result = result.unwrap_or_else(|panic| resume_unwind(panic))?;
-        returned.map(|()| result)
+        let (outcomes, seconds) = result.unwrap_or_else(|panic| resume_unwind(panic))?;
+        returned.map(|()| Ended { outcomes, limits, seconds })
     }
 
-    /// Computes what the answer in `x` leaves, without an iteration: an outcome for each of `limits`.
-    pub(crate) fn verify(
-        &mut self,
-        device: &Device,
-        stopping: &Stopping,
-        limits: &[Limits],
-        b: &Vector<T>,
-        x: &mut Vector<T>,
-    ) -> Result<Vec<Outcome>> {
-        let only = Stopping { max_iterations: 0, time_limit: None, ..stopping.clone() };
-        Ok(self.run(device, &only, limits, b, x, &mut |_| ControlFlow::Continue(()))?.0)
+    /// Computes what the answer in `x` leaves, without an iteration: an outcome for each of the limits, which a solve has left.
+    pub(crate) fn verify(&mut self, task: &Task<'_, T>, x: &mut Vector<T>) -> Result<Vec<Outcome>> {
+        let only = Stopping { max_iterations: 0, time_limit: None, ..task.stopping.clone() };
+        let only = Task { stopping: &only, ..*task };
+        let Ended { mut outcomes, .. } = self.run(&only, x, &mut |_| ControlFlow::Continue(()))?;
+        if self.least_squares() {
+            let norms = x.column_norms(outcomes.len())?;
+            for ((outcome, limits), x) in outcomes.iter_mut().zip(task.limits).zip(norms) {
+                let norms = limits.in_units_of_solve([outcome.true_residual, outcome.gradient]);
+                let is_rounding = limits.is_rounding(norms.map(|norm| norm * norm), x.to_f64());
+                if outcome.stop == Stop::MaxIterations && is_rounding {
+                    outcome.stop = Stop::LeastSquares;
+                }
+            }
+        }
+        Ok(outcomes)
     }
 
     /// Finds the singular values of `operator` if the method wants to know them: by a solve for random signs, the same in every column.
@@ -110,7 +123,8 @@ impl<T: Real> Runner<T> {
         let mut x = Vector::zeros(device, operator.cols() * columns)?;
         let stopping = Stopping::after(MOST_VECTORS);
         let limits = vec![Limits::default(); columns];
-        self.solve(device, &stopping, &limits, &b, &mut x, &mut |_| ControlFlow::Continue(()))?;
+        let task = Task { stopping: &stopping, limits: &limits, b: &b };
+        self.solve(&task, &mut x, &mut |_| ControlFlow::Continue(()))?;
         self.engine.end_probe(values);
         Ok(())
     }

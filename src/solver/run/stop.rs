@@ -9,8 +9,8 @@ use std::fmt::{Display, Formatter, Result as FmtResult};
 pub enum Stop {
     /// The true residual `b - A x`, recomputed at the end, meets `max(rtol |b|, atol)`.
     Converged,
-    /// The gradient of the least-squares objective, recomputed at the end, is small enough: a solution in the
-    /// least-squares sense, whatever the residual.
+    /// The gradient of the objective, recomputed at the end, is small enough, whatever the residual: a solution in the least-squares
+    /// sense, or the greatest likelihood ([`Method::Mlem`](crate::Method::Mlem)).
     LeastSquares,
     /// The rule that chooses the weight of damping is done ([`Method::HybridLsqr`](crate::Method::HybridLsqr), [`Method::HybridLsmr`](crate::Method::HybridLsmr)); [`Report::weight`](crate::Report::weight) has what it chose.
     Regularised,
@@ -59,7 +59,7 @@ impl Display for Stop {
     fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
         f.write_str(match self {
             Self::Converged => "converged",
-            Self::LeastSquares => "converged in the least-squares sense",
+            Self::LeastSquares => "converged by its gradient",
             Self::Regularised => "the weight of damping is chosen",
             Self::Semiconverged => "ended before noise comes in",
             Self::Rounded => "solved as far as rounding allows",

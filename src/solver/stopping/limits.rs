@@ -41,7 +41,7 @@ pub(crate) struct Limits {
     /// Limit of `|r|²`.
     pub(crate) residual: f64,
     /// Limit of `|r|`, which may be a number even if its square is not.
-    residual_norm: f64,
+    pub(crate) residual_norm: f64,
     /// Limit of `|s|²`.
     pub(crate) gradient: f64,
     /// Limit of `|s|² / |r|²`.
@@ -104,6 +104,7 @@ impl Limits {
         }
         let of_first = std::mem::take(&mut self.of_first);
         self.residual = self.residual.max(of_first * of_first * residual);
+        self.residual_norm = self.residual_norm.max(of_first * residual.sqrt());
     }
 
     /// Ratio of the squared norms of residual and gradient to their limits; at most 1 is converged.
@@ -114,17 +115,6 @@ impl Limits {
             return by_residual;
         }
         by_residual.min(over(norms[1], self.gradient.max(self.ratio * norms[0])))
-    }
-
-    /// The limit of `|r|`, if a solve began with the residual `first`.
-    pub(crate) fn residual_norm(&self, first: f64) -> f64 {
-        self.residual_norm.max(self.of_first * first)
-    }
-
-    /// The limits of a solve that began with the residual `first`, for starts that come later.
-    pub(crate) fn after(&self, first: f64) -> Self {
-        let residual_norm = self.residual_norm(first);
-        Self { residual_norm, residual: residual_norm.powi(2), of_first: 0.0, ..self.clone() }
     }
 
     /// Tells if squares of residuals at their limit cannot have vanished.
@@ -146,6 +136,12 @@ impl Limits {
         let (residual, gradient) = (residual.sqrt(), gradient.sqrt());
         let floor = self.floor * rounded(self.stacked * x, self.rhs, residual);
         gradient <= floor && gradient <= self.steepest * residual
+    }
+
+    /// Norms of residual and gradient in the units of the solve, from those in units of the system that was given.
+    pub(crate) fn in_units_of_solve(&self, [residual, gradient]: [f64; 2]) -> [f64; 2] {
+        let [rhs, operator] = self.exponents;
+        [magnitude::scale(residual, rhs), magnitude::scale(gradient, rhs + operator)]
     }
 
     /// Norms of residual and gradient in units of the system that was given, from their squares here.
