@@ -135,12 +135,13 @@ fn case<T: Real>(
 fn vectors(method: Method, variation: bool, subsets: usize) -> [usize; 2] {
     match method {
         Method::Cgnr => [2, 7],
-        Method::Fista => [4, 9],
+        Method::Fista => [5, 9],
         Method::Pdhg if variation => [6, 17],
         Method::Pdhg => [6, 7],
-        Method::Sirt { .. } => [5, 8],
+        Method::Sirt { .. } => [4, 8],
         Method::Sart { .. } => [4, 7 * subsets + 2],
         Method::Mrnsd => [3, 15],
+        Method::Mlem => [6, 14],
         // Half a cycle of directions in the mean.
         Method::Nnfcgls { restart } => [7 + restart, 29 + restart / 2],
         _ => [0, 0],
@@ -179,6 +180,7 @@ fn methods(setting: &Setting, scanner: &Scanner, grid: Grid) -> Result<()> {
         (Method::Sart { omega: 1.0 }, &above, scanner.angles.len().div_ceil(10)),
         (Method::Sart { omega: 1.0 }, &above, scanner.angles.len()),
         (Method::Mrnsd, &above, 1),
+        (Method::Mlem, &above, 1),
         (Method::Nnfcgls { restart: 30 }, &above, 1),
     ];
     // Without and with total variation.

@@ -32,6 +32,10 @@ fn main() -> ExitCode {
     }
     let args: Vec<String> = std::env::args().collect();
     let words = value(&args, "--device").unwrap_or_default();
+    if let Some(option) = table::unknown_option(&table::help(include_str!("start.rs")), &["--bench", CHILD]) {
+        eprintln!("start: there is no {option}: see --help");
+        return ExitCode::from(2);
+    }
     let outcome = if args.iter().any(|a| a == CHILD) {
         answer(&words)
     } else {

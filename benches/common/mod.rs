@@ -60,11 +60,7 @@ impl Setting {
     fn new(help: &str) -> Result<Self> {
         let args: Vec<String> = std::env::args().collect();
         const OF_ALL: [&str; 5] = ["--bench", "--device", "--work-group", "--resident", "--json"];
-        let ends = |c: char| !c.is_ascii_alphabetic() && c != '-';
-        let command = help.split_once(" -- ").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
-        let known = |a: &str| OF_ALL.contains(&a) || command.split(ends).any(|word| word == a);
-        let unknown = |a: &&String| a.starts_with("--") && !known(a);
-        if let Some(option) = args.iter().find(unknown) {
+        if let Some(option) = table::unknown_option(help, &OF_ALL) {
             return Err(Error::Option { name: "option", reason: format!("there is no {option}: see --help") });
         }
         let mut device = match Self::value(&args, "--device") {

@@ -55,6 +55,14 @@ pub fn help(source: &str) -> String {
     lines.map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n")
 }
 
+/// The first option of the program that neither `help` names in its command nor `of_all` has.
+pub fn unknown_option(help: &str, of_all: &[&str]) -> Option<String> {
+    let ends = |c: char| !c.is_ascii_alphabetic() && c != '-';
+    let command = help.split_once(" -- ").and_then(|(_, rest)| rest.split('`').next()).unwrap_or_default();
+    let known = |a: &str| of_all.contains(&a) || command.split(ends).any(|word| word == a);
+    std::env::args().find(|a| a.starts_with("--") && !known(a))
+}
+
 /// Prints [`help`] if the program was called with `--help`, and tells so.
 pub fn helped(source: &str) -> bool {
     let asked = std::env::args().any(|arg| arg == "--help" || arg == "-h");

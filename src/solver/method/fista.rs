@@ -13,7 +13,7 @@
 //! may hide a step. It ends by itself where a step is less than the rounding of `x`.
 //! The objective falls as `1 / k²`. `|A|` is estimated when the solver is set up, by 30 steps of the power iteration.
 //!
-//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 9 of
+//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 9 of
 //! columns.
 //!
 //! Source: A. Beck, M. Teboulle, "A fast iterative shrinkage-thresholding algorithm for linear inverse problems", SIAM J. Imaging

@@ -11,7 +11,7 @@
 //! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step
 //! is no more than rounding makes of it, `sqrt(omega / (2 - omega))` times the rounding of `x`.
 //!
-//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 8 of
+//! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 8 of
 //! columns.
 //!
 //! Source: P. Gilbert, "Iterative methods for the three-dimensional reconstruction of an object from projections", J. Theor. Biol. 36, 1972;
