@@ -35,14 +35,14 @@ impl Magnitude {
         Self { exponent: self.exponent + exponent, ..self }
     }
 
-    /// `sqrt(self² + other²)`.
-    pub(crate) fn hypot(self, other: Self) -> Self {
+    /// `sqrt(self² + other²)`, the norm of two operators one above the other.
+    pub(crate) fn stacked(self, other: Self) -> Self {
         let exponent = match (self.exponent(), other.exponent()) {
             (Some(a), Some(b)) => a.max(b),
             (one, another) => one.or(another).unwrap_or(0),
         };
         let [a, b] = [self, other].map(|part| part.scaled(-exponent).to_f64());
-        Self { value: a.hypot(b), exponent }
+        Self { value: libm::hypot(a, b), exponent }
     }
 
     /// The norm of numbers of which `squares(k)` sums up the squares after multiplying each by `2^k`, and of which
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn magnitudes_add_as_legs_of_a_triangle() {
         let at = |value, exponent| Magnitude { value, exponent };
-        let both = at(3.0, -2000).hypot(at(4.0, -2000));
+        let both = at(3.0, -2000).stacked(at(4.0, -2000));
         assert_eq!(both.scaled(2000).to_f64(), 5.0);
-        assert_eq!(at(3.0, -2000).hypot(Magnitude::of(0.0)).scaled(2000).to_f64(), 3.0);
-        assert_eq!(at(3.0, -2000).hypot(Magnitude::of(1.0)).to_f64(), 1.0);
-        assert_eq!(Magnitude::of(0.0).hypot(Magnitude::of(0.0)).to_f64(), 0.0);
+        assert_eq!(at(3.0, -2000).stacked(Magnitude::of(0.0)).scaled(2000).to_f64(), 3.0);
+        assert_eq!(at(3.0, -2000).stacked(Magnitude::of(1.0)).to_f64(), 1.0);
+        assert_eq!(Magnitude::of(0.0).stacked(Magnitude::of(0.0)).to_f64(), 0.0);
     }
 }

@@ -1,4 +1,4 @@
-// Heads every program: number types, wide sums and the reduction tree of the numerics contract.
+// Heads every program: number types, wide sums and the reduction tree of docs/numerics.md.
 //
 // Required macros:
 //   REAL   float or double, the type of vectors and matrices; WORD, uint or ulong, is as wide
@@ -6,11 +6,11 @@
 //   WG     work-items of a work-group, a power of two
 //   LANES  virtual lanes of a reduction chunk, a power of two up to 1024
 //   COLUMNS  vectors that lie interleaved
-//   ITEM_REGISTERS  those that an item may take, if the build is told so; 0 if the compiler decides
-//   PTX    1 for NVIDIA's devices that order memory by release and acquire and let the items of a warp read each other
+//   ITEM_REGISTERS  limit of registers for a work-item (-cl-nv-maxrregcount), 0 for none
+//   PTX    1 for NVIDIA's devices of compute capability 7 or later, where PTX for acquire, release and shuffles within a warp is used
 // Optional macro:
 //   LOOPS_IN_ORDER  defined if the compiler adds the terms of a loop in another order when it vectorises it
-// Names in capitals that no text of a program defines are options of its build, or numbers of the host (`constants` in src/kernels/).
+// A name in capitals that no kernel file defines is an option of the build, or a constant that comes from Rust (`constants` in src/kernels/).
 // The twin of the wide sums is src/number/accumulator.rs: the two must agree operation for operation.
 
 #pragma OPENCL FP_CONTRACT OFF

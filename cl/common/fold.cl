@@ -1,4 +1,4 @@
-// The reduction tree of the numerics contract: folds of lanes, chunk sums, and their second level. Joined after common.cl.
+// The reduction tree of docs/numerics.md: folds of lanes, chunk sums, and their second level. Joined after common.cl.
 
 #define ITEM_LANES (LANES > WG ? LANES / WG : 1)
 #define FOLD_ITEM_LANES (FOLD_LANES > WG ? FOLD_LANES / WG : 1)

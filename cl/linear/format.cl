@@ -1,17 +1,18 @@
 // Matrices: how each format is stored, and how the entries of one row are found and added. Joined before row.cl.
 //
 // Required macros:
-//   FORMAT     how the matrix is stored, one of the names below; src/sparse/layout builds the arrays
+//   FORMAT     how the matrix is stored, one of the names below; src/sparse/formats builds the arrays
 //   WIDE       1: row offsets take two words each; the grid of STENCIL has three dimensions
 //   BLOCK      rows and columns of a block of BLOCKS; number of diagonals of DIAGONALS, of points of STENCIL, 1 if
 //              they are many
 //   ROW_LANES  lanes that share a row: lane l adds entries l, l + ROW_LANES, ...; the lanes are folded by halving
 //   COLUMNS    vectors multiplied at once; element i of vector c lies at i * COLUMNS + c
-//   ENTRIES    how the entries of compressed and padded formats are stored, one of PLAIN to CODED, with SINGLE or without
+//   ENTRIES    how the entries of compressed and padded formats are stored: PLAIN, SHORT, NEAR or CODED (below), with SINGLE or without
 //   OTHER_FORMAT, OTHER_LANES, OTHER_ENTRIES, THIRD_FORMAT, THIRD_LANES, THIRD_ENTRIES  those of a second and of a third matrix
 //              that the same program multiplies by; those of the first if there is none
 //   LOADS      entries of a row whose loads are under way together, if a group has several items
-//   GATHER     1: the vector is u; 2: it is u + scale v, formed as it is read, if there is a v (in EXTERNAL there always is)
+//   GATHER     the vector that is multiplied. 1: u. 2: u + scale v, computed while it is read; u alone if the pointer v is null. EXTERNAL
+//              always has a v
 //   STAGED     places of local memory for a vector that many rows of a group read, 0 for none
 //
 // Entries add in ascending column order, so all formats with one lane a row agree bit for bit. Places without an entry

@@ -1,7 +1,8 @@
 // Products of the matrices of finite elements, which are never formed: sum factorisation, an axis at a time.
 //
-// A cell has POINTS shape functions along each axis (degree + 1): the two linear ones, then integrated Legendre polynomials. Along one
-// axis of a box the matrix of their slopes is that of the two linear ones beside the identity, and that of their values has few entries.
+// A cell has POINTS shape functions along each axis (degree + 1): the two linear ones, then integrated Legendre polynomials. On a box the
+// stiffness matrix of an axis is block diagonal: that of the two linear functions, and the identity for the others. The mass matrix of an axis
+// has few entries.
 // On a mapped cell (MAPPED) values and slopes go to POINTS Gauss points along each axis, are multiplied there by the metric, and go back.
 //
 // A group works on SETS * WIDE cells at once. An item takes a column of values along an axis, of WIDE cells that lie interleaved.

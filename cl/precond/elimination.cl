@@ -1,12 +1,13 @@
-// Columns of Z of an approximate inverse (AINV, SAINV), as many at once as do not meet. Joined after common.cl.
+// Columns of Z of an approximate inverse (AINV, SAINV): independent columns are done at once. Joined after common.cl.
 // Source: dedecek-2013, algorithms 6 and 7 and chapter 6 (columns on the device, one pivot at a time).
 //
-//   Column i is ready if no open column j < i meets it: no row of z_j is a neighbour of a row of z_i in A, or the same row.
-//   Ready columns never meet later, and what they change lies in different rows, so that all of them may be pivots at once, with
-//   the same bits as one after another.
+// A column is open until it has been the pivot. Columns i and j meet if a row of z_j is a row of z_i, or its neighbour in A. Column i is
+// ready if no open column j < i meets it. Ready columns never meet later, and change different rows. So all of them may be pivots at once, with
+// the same bits as one after another.
 //
-// Row l of Z keeps its open entries, in any order, in one of two halves: entry k of open_entries(state[l]) at
-// open_begin(state[l], n, l) + k. first[l] is the first of their columns, or NONE. Sums are those of the host: over ascending rows.
+// `columns` and `values` have two halves. Bit 0 of state[l] tells which half holds row l of Z; the other bits are its number of entries in open
+// columns, in any order: entry k of open_entries(state[l]) at open_begin(state[l], n, l) + k. first[l] is the smallest number of these columns,
+// or NONE. Sums are those of the host: over ascending rows.
 //
 // Required macros:
 //   CAPACITY     most open entries of a row

@@ -2,13 +2,13 @@
 // Joined after common.cl. Formulas as in cl/precond/sweep.cl, with the same bits.
 // Source: W. Liu, A. Li, J. Hogg, I. S. Duff, B. Vinter, "A synchronization-free algorithm for parallel sparse triangular solves", 2016.
 //
-// Groups draw tickets for portions, rows of one level in the order of the levels. A portion needs portions with lower tickets alone,
-// and a group draws the next ticket when its portion is done. So the lowest portion that is not done never waits, and the launch ends
-// whether or not all groups run at once.
+// A portion is a set of rows of one level. Portions are numbered in the order of the levels. A group takes the next number from an atomic
+// counter, its ticket, and solves that portion; then it takes the next ticket. A portion needs portions with lower numbers alone. So the
+// lowest portion that is not done never waits, and the launch ends whether or not all groups run at once.
 //
-// `told` has n values for launches with an even number and n for odd ones: a value is its own message, all bits set mean that it is not
-// there yet. A launch clears the values, and the ticket, of the next one. Words of this size are read and written whole; nothing else
-// passes between groups, so that no order between two words is needed.
+// `told` holds two arrays of n results, which successive launches use by turns. A word with all bits set means that the result is not there
+// yet. Any other word is the result, so that no other flag is needed. Each launch clears the array and the ticket counter of the next one.
+// Words of this size are read and written whole; nothing else passes between groups, so that no order between two words is needed.
 //
 // Required macros:
 //   OPERATION   0 forward, 1 backward, in place

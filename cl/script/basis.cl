@@ -1,9 +1,9 @@
 // A block of vectors: a basis Q of up to `most` vectors of `n` rows, and what GMRES makes of it. Vector k is kept as it came;
 // times scale[k] its norm is 1. The vectors lie one behind the other in one buffer or several; a launch is given one of them.
 //
-// `arrays` holds rows of most + 1 wide numbers for each column, FACTOR to TRIANGLE; the upper triangle of GMRES follows, column by
-// column. `sums` holds the chunk sums of each vector with the vector at hand, column by column, and behind those of `most`
-// vectors the chunk sums of a square. Joined after recurrence.cl.
+// `arrays` holds, for each column, arrays of most + 1 wide numbers, from FACTOR to TRIANGLE; the upper triangle of GMRES follows, column by
+// column. `sums` holds the chunk sums of the dot product of each vector of the basis with the vector at hand, column by column. Behind those
+// of `most` vectors are the chunk sums of the square of the vector at hand. Joined after recurrence.cl.
 
 // SQUARE_REGISTER, DIAGONAL_REGISTER, RESIDUAL_REGISTER: registers that basis_rotate sets before its program runs: the squares of the new vector's norm, of the diagonal of the
 // triangle, and of the residual's norm.

@@ -6,11 +6,12 @@
 // With a diagonal M as preconditioner z = M r stands for r in the direction, and rho = r.z and q.Mq for r.r and q.q in the
 // formulas:  r'.z' = alpha^2 q.Mq - r.z. The stopping test is of r.r.
 //
-// `sums` holds, from the place that a launch is told, runs of `groups` chunk sums: p.q, q.Mq and twice r.r, of which only cg_resident uses the
-// second; with a diagonal two more: twice r.z.
-// `registers` and `status` are those of a script (recurrence.cl) for one column; `rho` is the register of that name. A launch reads a slot and
-// writes the other, so that no group reads what another writes in the same launch. Once a slot says stop, every later launch only hands it on.
-// Between iterations all ways leave the same state, and may take turns.
+// `sums` holds, from place `place` on, arrays of `groups` chunk sums: p.q, q.Mq and two arrays for r.r; with a diagonal two more for r.z. Only
+// cg_resident uses the second array of a pair.
+// `registers` and `status` are those of a script (recurrence.cl) for one column; `rho` is the register of that name. A slot is one of two copies of
+// both. A launch reads a slot and writes the other, so that no group reads what another writes in the same launch. If the slot that is read says
+// that the solve has stopped, a launch only copies it. Two launches for an iteration and one for many leave the same state after an
+// iteration, and may be mixed within a solve.
 //
 // Required macro:
 //   DIAGONAL    1 with a diagonal preconditioner, 0 without

@@ -11,7 +11,7 @@
 //                 s.s_old, s.d and r.r
 // A vector that other groups still read is written to a second buffer; the two change places every iteration.
 //
-// If products are launches of their own, cgnr_pixels.cl does the pixels' part of both, and passes do the rest.
+// If products are launches of their own, cgnr_pixels.cl computes the vectors as long as an image of both kernels, and pass.cl the rest.
 // cgnr_resident does many iterations in one launch, for groups that all run at once; between iterations it leaves the same
 // state as the two, and they may take turns.
 //

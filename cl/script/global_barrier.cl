@@ -1,9 +1,9 @@
 // The global barrier: all groups of a launch wait for each other. For kernels that run many iterations in one launch.
 //
 // A group that waits for another waits for ever if that one cannot start before it ends. So groups first gather: if
-// not all have come in a while, the launch is abandoned before anything was changed, and the host goes on without.
-// OpenCL C 1.2 has no order between groups (mem_fence is one of the work-group alone, in NVIDIA's compiler too), so only
-// devices whose own is known get more than one group (src/ocl/quirks.rs); one group waits for no other and is right anywhere.
+// some group has not come after a fixed number of polls, the launch is abandoned before anything was changed, and the host goes on without.
+// OpenCL C 1.2 defines no order of memory between groups (mem_fence is one of the work-group alone, in NVIDIA's compiler too). So only devices
+// whose own order is known run more than one group (src/ocl/quirks.rs). One group waits for no other and is right anywhere.
 
 #define ARRIVED 0   // groups that came, all barriers together
 #define VERDICT 1   // whether all groups run at once

@@ -3,8 +3,8 @@
 //
 // `registers` holds REGISTERS wide numbers for each column and `status` STATES integers (why it stopped, iterations done),
 // both in two slots: a launch reads one slot, and its group 0 writes the other, so that no group reads what another
-// writes in the same launch. Behind the slots of `status`: most iterations of each column, the mask of the history, then the words
-// of resident launches.
+// writes in the same launch. Behind the slots of `status`: the most iterations of each column; the length of the history less 1, a mask,
+// because the history is a ring of a power of two of norms; the words of the global barrier (global_barrier.cl).
 //
 // A block of `programs` is a header and its instructions, four words each: operation, target, two operands. The header:
 // the number of sums to fold, (place, count) of each; the number of instructions; the registers of the coefficients of

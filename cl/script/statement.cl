@@ -1,7 +1,7 @@
 // Statements over vectors, element by element: what passes do. Joined after common.cl.
 //
-// A statement is target | a << 4 | b << 8 | d << 12, each the number of a vector or NONE; MULTIPLY << 16 for a product element by element,
-// CLAMP << 16 for a within the bounds b and d, STEP << 16 for a step from a within them; NO_STATEMENT if there is none.
+// A statement is target | a << 4 | b << 8 | d << 12 | kind << 16, where target, a, b and d are numbers of vectors or NONE. NO_STATEMENT if
+// there is none. The kinds 0, MULTIPLY, CLAMP and STEP, in this order:
 
 // v[target] = k a + l b + m d, from left to right, or a b, or a within [b, d], or v[target] within [b - a, d - a]. Where numbers of vectors are
 // constants, `v` lives in registers.

@@ -1,16 +1,17 @@
 // Many iterations of a method in one launch, by groups that all run at once: the programs of recurrence.cl, the passes of pass.cl, the
 // products of step.cl and the steps over an image of variation.cl. A global barrier follows each of the last three, if the next call needs it.
-// Joined after row.cl, global_barrier.cl, statement.cl, dual.cl and recurrence.cl; every product tells its steps (BLEND is TOLD).
+// Joined after row.cl, global_barrier.cl, statement.cl, dual.cl and recurrence.cl. How each product is combined is read from the list (BLEND is TOLD).
 //
 // Required macros:
 //   COL_LANES  virtual lanes of the chunks of vectors as long as the first matrix has columns; LANES are those for its rows
 //   COMPILED   1: the programs and passes of the script are part of the text, in PROGRAMS and PASSES. 0: they are read from the list.
-//   IMAGE      1: there are calls over an image. Compiled, they are steps of PASSES.
+//   IMAGE      1: there are calls over an image. If COMPILED is 1, they are part of PASSES.
 //   PROGRAMS   PROGRAM_OF(call_place == P || ..., instructions) for each program, with the places P of the calls in the list that run it
 //   PASSES     PASS_OF(call_place == P || ..., steps), likewise
 //
-// `list` says what an iteration does: the number of its kinds (iteration k is of kind k modulo that), where the calls of each kind
-// begin, and where those of the last end; then calls. A call is a record of CALL words, then the block of its program.
+// A call is a step of a method, such as a product or a pass. Iterations may do different calls: of K kinds, iteration k does the calls of kind
+// k mod K. `list` holds K, the place where the calls of each kind begin, where those of the last kind end, and then the calls. A call is a
+// record of CALL words, then the block of its program.
 
 // MOST_WORDS: of a list
 // WORK: scalars alone, a pass, a product, or one of two over an image

@@ -1,8 +1,9 @@
 // Filtered back-projection: the sum over all projections of what they hold where a pixel's ray meets the detector. Joined after common.cl.
 // The filter was applied before, with all weights that depend on the ray alone.
 //
-//   views     VIEW_WORDS for each projection: place of the image's middle on the detector, places for a pixel to the right and for one
-//             upwards; of a fan also how much further off the source such a pixel is, over the distance of the middle
+//   views     VIEW_WORDS numbers for each projection: the place of the image's centre on the detector, in pixels; the change of that
+//             place for one pixel of the image to the right, and for one upwards; of a fan also the change of the distance from
+//             the source along the middle ray for the same two steps, over the distance of the centre
 //   filtered  a row for each projection, `pixels` numbers and a 0 behind them
 //
 // Required macro:

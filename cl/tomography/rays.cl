@@ -8,10 +8,11 @@
 //   weights  length of each ray within a line over 2^32
 //   images   for each line of the image and each place in it, from the one before the first pixel on: its pixel, and how much
 //            larger the next one is, 0 outside of the image; then those of the transposed image
-//   fans     for the flat rays of each angle, then for the steep ones: the first, the one after the last, classes, 1 if
-//            rays of the other kind are between them, or behind the last ray of the first class before them
+//   fans     four words for the flat rays of each angle, then four for the steep rays of each angle: the first ray, the one after the
+//            last, the number of classes, and a flag. The flag is 1 if there are rays of the other kind between the last ray and
+//            the first, where the first is rounded down to a multiple of the number of classes
 //   sheets   for each sheet: 1 if it is of steep rays, its first angle, the one after its last, angles of those before
-//   spans    for each tile of each sheet, and each angle of the sheet: the first ray that meets the tile, or one of the first
-//            class before it, in the low half, the one after the last in the high half
+//   spans    a word for each tile of each sheet, and each angle of the sheet. Low half: the first ray that meets the tile, rounded
+//            down to a multiple of the number of classes. High half: the one after the last
 
 #define RAY_ONE ((real_t)4294967296) // 2^32

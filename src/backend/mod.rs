@@ -1,8 +1,9 @@
 //! The back ends: groups of operations, each a trait with two implementations.
 //!
-//! A group is a folder: its trait and data, its host side, its OpenCL side with the kernels it declares. [`Host`] is the
-//! reference; [`OpenCl`] launches kernels. Both follow the numerics contract, so that each operation gives the same bits. The rest
-//! of the crate meets a group by a method of [`AnyBackend`], which hands out the implementation of a device.
+//! A group is a folder: its trait and data, its host side, its OpenCL side with the kernels it declares. [`Host`] is the reference; [`OpenCl`]
+//! launches kernels. Both follow the rules of docs/numerics.md, which fix the order and the precision of every sum, so that each operation gives
+//! the same bits: a vector is cut into chunks, each chunk is added in lanes, and lanes are added in pairs (folded). The rest of the crate meets a
+//! group by a method of [`AnyBackend`], which hands out the implementation of a device.
 
 mod checked;
 mod dispatch;

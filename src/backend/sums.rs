@@ -1,4 +1,4 @@
-//! Sums of the numerics contract on the host: lanes of a chunk, chunk sums, and the choice of accumulator.
+//! Sums by the rules of docs/numerics.md on the host: lanes of a chunk, chunk sums, and the choice of accumulator.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
 //! Preconditioners one after another, until a solve succeeds.
 //!
-//! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. If
-//! a solve fails, the next preconditioner goes on from its best answer. A slow solve is left for the next one as
-//! well: its residual has hardly fallen in the time that it takes to make the next preconditioner. Both together
-//! then cost little more than the better one alone. A residual that falls first and stalls later is found late;
-//! such a solve leaves half of the iterations to the preconditioners after it. If all fail, `resort.rs` goes on.
+//! Only a solve tells which preconditioner is the fastest, so the order is fixed by what is known of the matrix. If a solve fails, the next
+//! preconditioner goes on from its best answer. A solve also ends, as slow, if its residual has hardly fallen after a number of iterations that
+//! take about as long as making the next preconditioner. So a wrong first choice costs little. Slow preconditioners are tried again if all
+//! others fail, the most successful first. This check misses a residual that falls first and stalls later. So a first attempt may use half of
+//! the iterations that are left, unless it is the last or the method is CG, FlexibleCG or MINRES. If all fail, `resort.rs` goes on.
 //!
 //! The time to make a preconditioner is counted in iterations, whose number is the same in every run. A CPU makes
 //! adaptive FSAI in the time of 200 to 400 iterations. A GPU leaves that to the CPU beside it, which takes the time

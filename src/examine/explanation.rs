@@ -69,7 +69,7 @@ impl Examination {
             }
             Stop::MaxIterations | Stop::TimeLimit | Stop::Slow => {
                 let (first, last) = (report.history.first().copied()?, report.residual);
-                let pace = (first / last).ln() / report.iterations.max(1) as f64;
+                let pace = libm::log(first / last) / report.iterations.max(1) as f64;
                 if pace * report.iterations as f64 > 0.7 {
                     let factor = first / last;
                     let factor =
@@ -80,10 +80,9 @@ impl Examination {
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let cause = self.cause(match report.method.takes_negative_entries() {
-                    true => "x is not well determined, and a damp of 1e-8 or more of |A| would determine it",
-                    false => "x is not well determined",
-                });
+                let remedy = "x is not well determined, and a damp of 1e-8 or more of |A| would determine it";
+                let damped = report.method.takes_negative_entries();
+                let cause = self.cause(if damped { remedy } else { "x is not well determined" });
                 format!("rounding in {} ended it before a minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(

@@ -43,7 +43,7 @@ pub(super) fn without_constants<T: Real>(a: &Csr<T>, setup: &Setup<T>, b: &Vecto
 pub(super) fn told_whole<T: Real>(mut outcome: FallbackSolve<T>, setup: &Setup<T>) -> FallbackSolve<T> {
     let report = &mut outcome.report;
     let Some(part) = report.projected else { return outcome };
-    let whole = |norm: &mut f64| *norm = norm.hypot(part);
+    let whole = |norm: &mut f64| *norm = libm::hypot(*norm, part);
     [&mut report.true_residual, &mut report.residual, &mut report.rhs_norm].into_iter().for_each(whole);
     report.history.iter_mut().for_each(whole);
     let goal = (setup.stopping.rtol * report.rhs_norm).max(setup.stopping.atol);

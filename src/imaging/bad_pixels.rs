@@ -1,4 +1,4 @@
-//! Pixels of a detector that do not count: those that show it, and those that are named.
+//! Defective pixels of a detector: dead and hot ones that flat fields show, and those that the user names.
 
 use std::str::FromStr;
 

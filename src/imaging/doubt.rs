@@ -1,4 +1,4 @@
-//! Doubts about readings: what in them does not go with their scanner or the picture.
+//! Doubts about readings: signs that they do not fit the geometry of their scanner, or the picture.
 
 use std::fmt;
 

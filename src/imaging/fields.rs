@@ -1,4 +1,4 @@
-//! Flat and dark fields: means of their frames, without those that were taken with the shutter in the other state.
+//! Flat and dark fields: means of their frames. Flat frames without light and dark frames with light are left out.
 
 use std::ops::Range;
 

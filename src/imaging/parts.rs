@@ -1,4 +1,4 @@
-//! Volumes that counts are read from: files, and data sets of HDF5 files.
+//! Files and data sets of HDF5 files with projections, flat and dark fields, and angles.
 
 use std::path::Path;
 

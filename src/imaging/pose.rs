@@ -1,4 +1,4 @@
-//! Courses of the rays of one view, as data: everything that traces rays is made from these.
+//! Source, detector and direction of the rays of one view. All code that traces rays uses them.
 
 /// Rays of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

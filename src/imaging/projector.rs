@@ -1,8 +1,10 @@
 //! The projector of a scan: the product with its matrix, which is never stored. Kernels trace the rays, forwards and backwards.
 //!
-//! Source: stock-koch-2009, variant OnTheFly, whose transposed product asked every ray for every pixel (11.3 s); here rays are spread over
-//! the image, which is the exact transposed, with the weights they are traced with. Those are the weights of [`Scanner::matrix`] with slopes rounded to 2⁻³¹ of a
-//! pixel per line, so that a ray is misplaced by at most 2⁻³¹ `side` pixels.
+//! The weights are those of [`Scanner::matrix`], with slopes rounded to 2⁻³¹ of a pixel per line, so that a ray is misplaced by at most
+//! 2⁻³¹ `side` pixels. In the transposed product each ray adds its reading to the pixels that it crosses, with the same weights, so that it is
+//! exactly the transposed.
+//!
+//! Source: stock-koch-2009, variant OnTheFly, whose transposed product tests every ray for every pixel.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Refusals of set-ups of a reconstruction that cannot be meant.
+//! Checks of the options of a reconstruction: those that contradict each other are errors.
 
 use super::reconstruction::Reconstruction;
 use super::regularizer::Regularizer;

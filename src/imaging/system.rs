@@ -1,4 +1,4 @@
-//! The matrix of a scan with its grid, and the scales that weights are multiplied by.
+//! The matrix of a scan and its grid, and the mean diagonals that weights of regularizations are multiplied by.
 
 use std::sync::Arc;
 

@@ -2,8 +2,9 @@
 //!
 //! Readers take any bytes: what does not hold what it should is an [`Error::Format`], never a panic, and memory
 //! follows what a file really holds, not what its header claims. A file that is compressed with gzip is read as
-//! if it were not; what is compressed may of course expand. A Matrix Market file may also stand in an archive (`.tar`, `.tar.gz`, `.zip`):
-//! the only one, or the one with the name of the archive, of its folder, or with the start of all names (`nos1.mtx` beside `nos1_b.mtx`).
+//! if it were not; what is compressed may of course expand. A Matrix Market file may also stand in an archive (`.tar`, `.tar.gz`, `.zip`). If an
+//! archive holds several, one of these is read: the file named like the archive or its folder, or else the file whose name begins all the other
+//! names, as `nos1.mtx` does beside `nos1_b.mtx`.
 //! Files that bzip2, xz, zstd or 7-Zip compressed are refused with the command that unpacks them. Writers replace a file only by a complete one, see [`write_atomically`].
 
 use std::io::Read;

@@ -8,8 +8,9 @@
 //!   index set     1211218, length, indices                                        passed over
 //! ```
 //!
-//! Integers have 32 bits, or 64 bits from a PETSc with 64-bit indices: the first of them tells. Values are `f64`. The highest byte of a number
-//! comes first. Files of complex numbers or of other precisions look the same, so a file is refused if no object begins where one ends.
+//! Integers have 32 bits, or 64 bits from a PETSc with 64-bit indices: the first integer of the file shows which. Values are `f64`. The highest
+//! byte of a number comes first. A file does not say if its values are complex or of another precision. The reader finds out: behind an object
+//! another one must begin or the file must end, otherwise the file is refused.
 
 use std::io::{BufRead, Read};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Kernel files: how they are declared, the texts that several of them share, and the options of all.
+//! Kernel files: how they are declared, the files that several of them share, and the options of all. A program is several files one after
+//! another: "joined after X.cl" at the head of a file names those before it.
 //!
 //! Kernels are declared where they are launched, by [`kernels!`] at the top of each group of the back end.
 

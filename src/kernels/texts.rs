@@ -1,4 +1,4 @@
-//! Texts without kernels, which stand before others, and the numbers of the host that they use.
+//! Kernel files without kernels, which are put before others, and the Rust constants that they use.
 #![allow(non_upper_case_globals)] // named as the files are
 
 use super::constants::constants;

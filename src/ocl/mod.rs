@@ -1,7 +1,7 @@
 //! OpenCL: platforms, contexts, buffers, programs and checked launches. The only unsafe code of the crate.
 //!
-//! Above this module nothing waits for a device but [`Context::read`], and nothing launches but the typed functions
-//! that `kernels!` declares (`crate::kernels`), which check the length of every buffer they pass.
+//! The rest of the crate waits for a device in reads and writes of buffers, and in `Device::synchronize`. It launches kernels only through the
+//! typed functions that `kernels!` declares (`crate::kernels`). They check the length of every buffer that they pass.
 #![allow(unsafe_code)]
 
 mod buffer;

@@ -1,4 +1,4 @@
-//! Known faults of drivers: who, what is done about it, and why. The only place that looks at names.
+//! Known faults of drivers: the driver, the workaround and the reason. Only this file compares names of platforms and devices.
 
 use crate::device_info::DeviceKind;
 

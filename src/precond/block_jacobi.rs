@@ -304,7 +304,7 @@ fn dense<T: Real>(a: &Csr<T>, rows: &[u32]) -> Vec<f64> {
 /// this `epsilon` leaves. Rows and columns are first scaled by powers of two, which rounds nothing, so that sizes alone decide
 /// nothing: `S = R A C`, and the inverse of `A` is `C S^-1 R`.
 fn inverse(block: &[f64], size: usize, epsilon: f64) -> Option<Vec<f64>> {
-    let power = |largest: f64| magnitude::scale(1.0, -(largest.log2().floor() as i32));
+    let power = |largest: f64| magnitude::scale(1.0, -libm::ilogb(largest));
     let mut a = block.to_vec();
     let mut factors = [vec![1.0; size], vec![1.0; size]];
     for (side, factors) in factors.iter_mut().enumerate() {

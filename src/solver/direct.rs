@@ -1,5 +1,5 @@
-//! A method on the system that was given, without a preconditioner from the right: its set-up with its memory, and
-//! its solves.
+//! A method on the system that was given, without a preconditioner from the right: sets it up, checks the memory that it needs, and
+//! solves.
 
 use super::engine::{Engine, Operators, between, cgnr_kernels, roots, set_up};
 use super::method::Method;

@@ -253,7 +253,7 @@ impl<T: Real> Right<T> {
 
     /// Tells if the gradient is as small as rounding lets it be: see [`Stopping::gradient_rtol`].
     fn is_rounding(&self, x: &Vector<T>, check: &Report) -> Result<bool> {
-        let (norm, epsilon) = (self.operator_norm().hypot(self.of_penalty.sqrt()), T::EPSILON);
+        let (norm, epsilon) = (libm::hypot(self.operator_norm(), self.of_penalty.sqrt()), T::EPSILON);
         let gradient = check.gradient.unwrap_or(f64::NAN);
         let size = rounded(norm * x.norm2()?, check.rhs_norm, check.true_residual);
         Ok(gradient <= 4.0 * epsilon * norm * size && gradient <= epsilon.sqrt() * norm * check.true_residual)

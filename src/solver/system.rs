@@ -151,7 +151,7 @@ impl<T: Real> System<T> {
     ) -> Result<Self> {
         let reach = Reach::of::<T>(operator.device().accumulation(T::PRECISION), squares);
         let magnitude = magnitude(&**operator)?;
-        let scaling = Scaling::new(magnitude.hypot(Magnitude::of(damp)), &reach);
+        let scaling = Scaling::new(magnitude.stacked(Magnitude::of(damp)), &reach);
         Ok(Self {
             operator: operator.clone(),
             columns,
@@ -186,7 +186,7 @@ impl<T: Real> System<T> {
     pub(super) fn of_least_squares(operator: &SharedOperator<T>, columns: usize, damp: f64) -> Result<Self> {
         let mut system = Self::new(operator, columns, [true; 2], damp)?.with_norm()?;
         system.damp = Some(damp);
-        system.stacked = system.norm.hypot(scale(damp, system.exponent()));
+        system.stacked = libm::hypot(system.norm, scale(damp, system.exponent()));
         Ok(system)
     }
 
@@ -218,13 +218,13 @@ impl<T: Real> System<T> {
         let known = known_norm(&*self.operator);
         let (Some(found), false) = (known, known == self.known) else { return Ok(()) };
         let damp = self.damp.unwrap_or(0.0);
-        if !self.scaling.follow(found.hypot(Magnitude::of(damp)), &self.reach) {
+        if !self.scaling.follow(found.stacked(Magnitude::of(damp)), &self.reach) {
             return Err(out_of_scale("matrix", "its new values"));
         }
         (self.known, self.magnitude) = (known, found);
         if self.damp.is_some() {
             self.take_known_norm();
-            self.stacked = self.norm.hypot(scale(damp, self.exponent()));
+            self.stacked = libm::hypot(self.norm, scale(damp, self.exponent()));
         }
         Ok(())
     }
@@ -234,11 +234,11 @@ impl<T: Real> System<T> {
     /// # Errors
     /// [`Error::Conflict`] if they need a scaling that the solver was not set up for.
     pub(super) fn set_damp(&mut self, damp: f64) -> Result<()> {
-        if !self.scaling.follow(self.magnitude.hypot(Magnitude::of(damp)), &self.reach) {
+        if !self.scaling.follow(self.magnitude.stacked(Magnitude::of(damp)), &self.reach) {
             return Err(out_of_scale("regularizations", "the weights"));
         }
         self.damp = Some(damp);
-        self.stacked = self.norm.hypot(scale(damp, self.exponent()));
+        self.stacked = libm::hypot(self.norm, scale(damp, self.exponent()));
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Checksums of the places of a matrix: what other values must fit to.
+//! Checksums of the sparsity pattern of a matrix. Other values must have the same pattern.
 
 use super::Csr;
 use crate::error::{Error, Result};

@@ -485,6 +485,26 @@ fn no_option_that_breaks_the_numerics_contract() {
     assert!(common.contains("#pragma OPENCL FP_CONTRACT OFF"));
 }
 
+/// Lines, outside of tests, that call a function of the standard library whose last bit differs between platforms. Crate `libm` has it with
+/// the same bits on all.
+fn of_the_platform(text: &str) -> Vec<&str> {
+    const NAMES: [&str; 22] = [
+        "hypot", "ln", "ln_1p", "log", "log2", "log10", "exp", "exp2", "exp_m1", "powf", "cbrt", "sin", "cos",
+        "tan", "sin_cos", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
+    ];
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    code(text).filter(|line| NAMES.iter().any(|name| line.contains(&format!(".{name}(")))).collect()
+}
+
+#[test]
+fn elementary_functions_come_from_libm() {
+    for (path, text) in sources(&root().join("src")) {
+        assert_eq!(of_the_platform(&text), [""; 0], "{}", path.display());
+    }
+    let text = "fn f(x: f64) -> f64 {\n    x.hypot(libm::sin(x))\n    // x.sin()\n}\n#[cfg(test)]\nmod tests {\n    x.ln();\n}\n";
+    assert_eq!(of_the_platform(text), ["    x.hypot(libm::sin(x))"]);
+}
+
 /// Words that begin riddles, not sentences: a comment begins with a noun or a verb.
 const RIDDLES: [&str; 15] = [
     "What", "Whatever", "Whether", "How", "Where", "As", "Of", "Its", "Those", "That", "Which", "Who", "So", "And",

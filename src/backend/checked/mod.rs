@@ -1,11 +1,15 @@
 //! Spot checks: the first results of each kind that a device computes, computed again by the host from the same numbers.
 //!
-//! The report of a solve rests on the residual that the device computed last. So the first [`TIMES`] residuals that a
-//! device computes in some precision from some kind of matrix are compared with the host's, bit for bit: about a thousand rows, the first, the last,
-//! the longest and the emptiest among them, of which the host keeps the entries (`Sample`), and the sums of the chunks that they lie in. Those are the
-//! residuals of the start and the end of a solve (the start alone may have numbers too simple to go wrong). A driver that compiles kernels wrongly, or a kernel that was changed, is found before it is believed. The first
-//! norms that each kind of launch folds from such sums and writes into the history of a solve are compared as well. A launch of many
-//! iterations shows nothing of what it computes; after the first of each kind the residual of the answer is compared.
+//! The report of a solve rests on the residual that the device computed last. So the host computes the first [`TIMES`] products of each kind
+//! again: by launch, precision, accumulation, kind of matrix and encoding of its entries. Residuals of starts and products of iterations are
+//! different kinds. Two residuals are compared, because those of the first start may have numbers too simple to go wrong. The host compares about
+//! a thousand rows bit for bit, among them the first, the last, the longest and the emptiest; it keeps their entries (`Sample`). It also compares
+//! the partial sum of each chunk, the rows that are summed together, that holds such a row. A driver that compiles kernels wrongly, or a kernel
+//! that was changed, is found before it is believed.
+//!
+//! A launch adds chunk sums up, and stores the norms of each iteration in the history of the solve. The first of these norms are compared as well.
+//! A launch of many iterations shows nothing between. After each of the first [`TIMES`] such launches of CG, CGNR and scripts, the next
+//! residual that is computed is compared.
 //!
 //! Cost of a comparison: some tens of small reads, and the vector that is multiplied, or the parts of it that the rows meet. Of a matrix whose rows the
 //! host does not keep (stencils, transposed diagonals, dense ones, new values) all is copied and multiplied; if that is more than [`MOST`]

@@ -1,5 +1,6 @@
-//! Launches of methods that are data: scalars alone, a product with a blend, a pass over vectors. Each first runs the program of its
-//! block (`crate::recurrence`).
+//! A method is described as data, a script: a list of calls. Most calls are one launch. It first runs a short program of scalar operations
+//! (`crate::recurrence`), which computes coefficients such as alpha and beta. Then it does nothing more, or a product that is combined with
+//! another vector (a blend), or statements over vectors element by element (a pass). More terms: the glossary of ARCHITECTURE.md.
 
 pub(crate) mod basis;
 pub(crate) mod cg;

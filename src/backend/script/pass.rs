@@ -1,4 +1,4 @@
-//! Passes over vectors and blends of products as data, and the words by which kernels know them.
+//! Passes over vectors and blends of products as data, and their encoding as words for kernels.
 
 pub(crate) use crate::state::statement::{CLAMP, MOST_STATEMENTS, MULTIPLY, NO_DOT, NO_STATEMENT, NONE, STEP};
 

@@ -9,8 +9,9 @@
 //! raised: IC adds a share of the entry itself, ILU a share of the largest entry of its row. The share is the first of
 //! [`Incomplete::SHIFTS`] with which no pivot fails.
 //!
-//! The factors are stored as `(D + L D) D^-1 (D + U)`: `D` has the pivots, `L` and `U` are strictly triangular. Entries are rounded
-//! to the precision of the matrix. A solve takes the rows level by level; rows of a level do not depend on each other.
+//! The factors are stored as `(D + N D) D^-1 (D + V)`: `D` has the pivots, `N` is strictly lower and `V` strictly upper triangular. ILU: `L = I + N`
+//! and `U = D + V`. IC: the factor is `(D + N D) D^-1/2`, and `V = D N'`. Entries are rounded to the precision of the matrix. A solve takes the
+//! rows level by level; rows of a level do not depend on each other.
 //! [`IncompleteOptions::solve_sweeps`] solves by Jacobi sweeps instead, which only come close.
 //!
 //! Source: dedecek-2013, algorithm 5; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithms 10.4 (ILU(0)) and

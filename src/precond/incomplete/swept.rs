@@ -5,9 +5,9 @@
 //!   ILU   l_ik = (a_ik - sum of l_ij u_jk) / u_kk,  u_ik = a_ik - sum of l_ij u_jk       at first l_ik = a_ik / a_kk, u_ik = a_ik
 //! ```
 //!
-//! A sweep computes every row again, its entries in order. Rows are divided into [`CLASSES`] classes by their numbers, which are
-//! computed one after another. A row reads rows of earlier classes as this sweep has made them, and all others as the sweep before
-//! has left them; two buffers hold both. So no result depends on which thread comes first. The exact factors, but for rounding, come
+//! A sweep computes every row again, its entries in order. Row `i` is of class `i` mod [`CLASSES`]. The classes are computed one after another,
+//! the rows of a class at once. A row reads rows of earlier classes as this sweep has made them, and all others, those of its own class too, as
+//! the sweep before has left them; two buffers hold both.
 //! after as many sweeps as the longest chain of rows of which each depends on the one before. A few sweeps come close. Entries are
 //! rounded to the precision of the matrix as they are made.
 //!

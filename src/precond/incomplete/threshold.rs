@@ -69,7 +69,7 @@ pub(super) fn lu<T: Real>(
     for i in 0..n {
         in_time()?;
         let row = a.offsets()[i]..a.offsets()[i + 1];
-        let norm = values[row.clone()].iter().fold(0.0, |sum: f64, v| sum.hypot(*v));
+        let norm = values[row.clone()].iter().fold(0.0, |sum, v| libm::hypot(sum, *v));
         let largest = largest(&values[row.clone()]);
         for e in row {
             let j = a.indices()[e];

@@ -11,9 +11,9 @@
 //!
 //! Entries may be dropped by their places as well ([`AinvOptions::pattern`]): all that are not in the sparsity pattern of a power of `A`.
 //!
-//! `S` scales the diagonal to 1. Step `i` multiplies the sparse vector of all `p_j / p_i` by the entry of `z_i` in row `l`, and takes that from row `l` of `Z`, which is stored by rows. Sums
-//! run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of the matrix. A device makes columns one
-//! by one instead, and gets the same bits.
+//! `S` scales the diagonal to 1. `Z` is stored by rows. For every row `l` in which `z_i` has an entry, step `i` subtracts that entry times the
+//! sparse vector of all `p_j / p_i` from row `l`. Sums run over ascending rows in `f64`; entries of `v` and `z` are rounded to the precision of
+//! the matrix. A device makes columns one by one instead, and gets the same bits.
 //!
 //! [`AinvOptions::factored`] computes the columns of AINV from factors of the matrix (`factored.rs`); without dropping they are the same
 //! columns but for rounding. SAINV does not break down if `A` is positive definite, because `p_i = z_i' A z_i`.

@@ -1,7 +1,6 @@
-//! The weight of damping while a script with [`Damping`](crate::solver::script::Damping) runs: the host reads norms at looks, lets a rule choose after each
-//! iteration, and says which iterate is the answer.
-//!
-//! The rule sees one iteration after the other, however many a look brings, so that looks change nothing.
+//! The weight of damping while a script with [`Damping`](crate::solver::script::Damping) runs. The host reads the norms of several iterations at
+//! once, applies the rule to each iteration in order, and says which iterate is the answer. So the answer does not depend on how often the
+//! host reads.
 
 use super::inputs::Status;
 use crate::backend::script::Basis;

@@ -1,4 +1,4 @@
-//! Inputs of a solve, and what a look finds.
+//! Inputs of a solve, and what the host reads of a device.
 
 use crate::backend::Run;
 use crate::device::Device;

@@ -1,4 +1,5 @@
-//! Operators of a script: products with each operand that it names, and the copy of a diagonal preconditioner.
+//! Operators of a script: the products with `A`, `A'`, the preconditioner and the subsets that it names, and the copy of a diagonal
+//! preconditioner as a vector.
 
 use std::sync::Arc;
 

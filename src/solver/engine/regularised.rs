@@ -1,4 +1,4 @@
-//! Corrections of the columns of CGNR, and where its answer lies.
+//! Weights of the regularization of each right-hand side of CGNR, and which of the two buffers of `x` holds the answer.
 
 use crate::backend::script::Edges;
 use crate::recurrence::Scalar;

@@ -1,4 +1,4 @@
-//! Scripts whose iterations can be done in one launch: their calls by numbers of matrices and vectors.
+//! Checks if one launch can do many iterations of a script. If so, lists its calls, with a number for each matrix and vector that they use.
 
 use super::products::Products;
 use crate::backend::linear::product::SharedMatrix;

@@ -10,14 +10,14 @@
 //!   r -= omega_1 s + omega_2 t,  u -= omega_1 v + omega_2 w
 //! ```
 //!
-//! `rho` is the last `r̂.r` or `r̂.s`, times `-omega_2` after an iteration. An iteration has four products: two steps of BiCG, and one that makes the residual
+//! `rho` is the previous `r̂.r` or `r̂.s`. At the end of an iteration it is multiplied by `-omega_2`. An iteration has four products: two steps of BiCG, and one that makes the residual
 //! least over a polynomial of degree two. [`bicgstab`](super::bicgstab) uses two polynomials of degree one there, whose roots are real, and
 //! stagnates where eigenvalues have large imaginary parts: convection that dominates, or a nearly skew matrix.
 //! `M r` and `M u` follow the recurrences of `r` and `u`, so that four products with `M` suffice.
 //!
-//! Vectors held: 7, with a preconditioner 11. Launches: 10, with a diagonal preconditioner 11, with any other 15. `r̂` is the first residual of a start. Where
-//! a divisor vanishes although the residual does not, the driver starts over from there, with another `r̂` unless this
-//! happened in the first step.
+//! Vectors held: 7, with a preconditioner 11. Launches: 10, with a diagonal preconditioner 11, with any other 15. `r̂` is the residual of a start. If a divisor is 0 although
+//! the residual is not, the method starts again from the present `x`. The new `r̂` is the residual there; if this happened in the first step,
+//! it is another vector.
 //!
 //! Source: G. L. G. Sleijpen, D. R. Fokkema, "BiCGstab(l) for linear equations involving unsymmetric matrices with complex spectrum",
 //! Electron. Trans. Numer. Anal. 1, 1993; G. L. G. Sleijpen, H. A. van der Vorst, "Hybrid bi-conjugate gradient methods for CFD problems", in

@@ -13,7 +13,7 @@
 //!   alpha = -(g'd) / (d'e),      d'e = |A d|² + d'F(x, d)
 //! ```
 //!
-//! Table 1 of stock-koch-2009 prints `alpha = -(g'e) / f` with `f = d'e`: that does not make the new gradient
+//! Table 1 of Stock and Koch prints `alpha = -(g'e) / f` with `f = d'e`: that does not make the new gradient
 //! orthogonal to `d` (for one unknown and `A = a`, it overshoots by the factor `a²`). With `s = -g`,
 //! `alpha = s'd / d'e`. Since the frozen model lies above `J` for the terms used here (total variation by the
 //! concavity of the square root), this step never increases `J` along a descent direction.
@@ -27,7 +27,7 @@
 //!   beta = (s⁺'s⁺ - s⁺'s) / s'd
 //! ```
 //!
-//! which needs no second product. The paper evaluates `F(x, x⁺)` with the old `x` in `g⁺`; here `F(x⁺, x⁺)` is used,
+//! which needs no second product. Stock and Koch evaluate `F(x, x⁺)` with the old `x` in `g⁺`; here `F(x⁺, x⁺)` is used,
 //! so that `s` is the true gradient of `J`, and `beta` is cut off at 0, which starts over with steepest descent
 //! wherever the change of `H` would spoil the direction. At a solution the two coincide, and without a regularization
 //! both are CGLS (`s⁺'s = 0`).
@@ -39,8 +39,9 @@
 //!   backward    alpha; r -= alpha q;  x += alpha d;  s = A'r - F(x, x);  |r|², s's, s's_old, s'd
 //! ```
 //!
-//! Each half is one launch with a stored matrix, where the device gains by it (`cl/script/cgnr_forward.cl`, `cl/script/cgnr_backward.cl`). Vectors that are
-//! gathered are formed as they are read, so `x`, `r`, `s` and `d` change places every iteration. Small systems take one launch for many
+//! Each half is one launch with a stored matrix, where the device gains by it (`cl/script/cgnr_forward.cl`, `cl/script/cgnr_backward.cl`). A product
+//! forms the vector that it multiplies, `s + beta d` or `r - alpha q`, while it reads it, and other groups need the old ones until then. So `x`,
+//! `r`, `s` and `d` have two buffers each, which take turns. Small systems take one launch for many
 //! iterations. The host, CPUs with OpenCL, and operators that are no stored matrix or have long rows take five launches: `r`, the product with
 //! `A'`, the pixels' step, their direction, the product with `A`.
 //!
@@ -48,10 +49,10 @@
 //!
 //! Two launches per iteration; `A` and `A'` are read once each, whatever the number of columns. For each column, vectors of
 //! `m` rows: 1 written, 3 read as `q` and `r` are updated and gathered; of `n` unknowns: 3 written, 6 read. Held for each
-//! column: 4 vectors of `m` with `b` (3 in five launches), 8 of `n` with the answer, 9 with total variation. The paper fused 14 launches
-//! into 6.
+//! column: 4 vectors of `m` with `b` (3 in five launches), 8 of `n` with the answer, 9 with total variation. Stock and Koch
+//! fused 14 launches into 6.
 //!
-//! Source: stock-koch-2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
+//! Source: F. Stock, A. Koch, "A fast GPU implementation for solving sparse ill-posed linear equation systems", 2009, table 1; C. R. Vogel and M. E. Oman, "Iterative
 //! methods for total variation denoising", SIAM J. Sci. Comput. 17(1), 1996 (lagged diffusivity).
 
 use super::info::{Bounds, LEAST_SQUARES, MethodInfo};

@@ -7,7 +7,7 @@
 //!   rho' = 1 / (2 sigma - rho),  d = rho' rho d + (2 rho' / delta) M r
 //! ```
 //!
-//! No dot product decides a step: two launches, three with a preconditioner that is not diagonal (which adds a product).
+//! No dot product decides a step: two launches. With a preconditioner that is not diagonal there are four, one of which is its product.
 //! Bounds that do not contain the spectrum make it diverge, which is seen and reported.
 //!
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 12.1.

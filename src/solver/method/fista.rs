@@ -9,8 +9,8 @@
 //!
 //! The bounds hold in every iterate, pixel by pixel. `b - A y` follows from the residuals of the last two iterates, which are computed
 //! from the iterates themselves, so that the history has true residuals. The norm of the gradient is that of the gradient map,
-//! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. A start computes it from the step alone, not from `x'`, whose rounding
-//! may hide a step. It ends by itself where a step is less than the rounding of `x`.
+//! `|y - x'| / tau`: 0 at the minimum within the bounds, and there alone. A start computes the step `P(...) - x` itself: the difference of
+//! the rounded `x'` and `x` could lose a small one. The method stops if a step is less than the rounding of `x`.
 //! The objective falls as `1 / k²`. `|A|` is estimated when the solver is set up, by 30 steps of the power iteration.
 //!
 //! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 5 vectors of rows and 9 of

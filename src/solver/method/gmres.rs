@@ -10,11 +10,12 @@
 //! ```
 //!
 //! The residual is the least in the Krylov space of the start. Directions are made orthogonal to all others at once, twice:
-//! classical Gram-Schmidt with one repetition is as good as the modified one, and reads the basis in three launches, however many
-//! directions there are. Three times, if a cache holds the part of a chunk; the second launch reads it twice.
+//! classical Gram-Schmidt with one repetition is as good as the modified one, and takes three launches, however many directions
+//! there are. Each of them reads all directions. The second one subtracts them from `w` and projects `w` on them again, block by block of
+//! the rows. If a cache holds the directions in a block, they come from memory three times in an iteration, otherwise four times.
 //!
-//! Vectors held: the `restart` directions, and 2; a diagonal takes 1 more. Launches: 7, and 1 more with a preconditioner beside
-//! its own; 5 to 7 more at a restart; a few more if the directions take several buffers, since none may be larger than the largest
+//! Vectors held: the `restart` directions, and 2; a diagonal preconditioner takes 1 more. Launches: 7. A preconditioner that is not
+//! diagonal adds 1 beside those of its product. A restart adds 5 to 7; a few more if the directions take several buffers, since none may be larger than the largest
 //! allocation of the device. Bytes of iteration `j`: those of the product, and `3 j` vectors.
 //!
 //! Source: Y. Saad, M. H. Schultz, "GMRES", SIAM J. Sci. Stat. Comput. 7(3), 1986; Y. Saad, "Iterative Methods for Sparse

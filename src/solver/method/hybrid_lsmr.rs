@@ -7,9 +7,9 @@
 //!
 //! The space, the weight and its rules, the vectors held and the cost are those of hybrid LSQR: the spaces of the damped problem are
 //! those of the one without damping, so that `damp` may change in each iteration. Both come to the same answer as the space grows. On the way the
-//! gradient never rises while the weight stays, and iterates are smoother: of a weight that is too small, less noise comes in.
-//! Where the space has come to rest before the rule is done, nothing tells the two apart. Discrepancy asks for the residual of its own answers, which comes down an
-//! iteration or two later than that of LSQR.
+//! gradient never rises while the weight stays the same, and iterates are smoother: if the weight is too small, they take up less noise than
+//! those of LSQR. If a larger space no longer changes the answer when the rule is done, LSQR and LSMR give the same answer. The discrepancy
+//! principle looks at the residual of LSMR's own iterate, which falls to the level of the noise an iteration or two later than that of LSQR.
 //!
 //! Vectors held: `subspace` of either space, and 3. Launches: 14. Bytes: those of hybrid LSQR.
 //!

@@ -8,15 +8,15 @@
 //!   x = x_0 + V_k y                                                                when the rule is done
 //! ```
 //!
-//! Plain LSQR first comes nearer to the picture, and then to the noise. Here the small problem is damped, so that the iterates come
-//! to rest; and it is cheap, so that its weight can be chosen by a rule that looks at all weights ([`WeightRule`](crate::WeightRule)).
+//! Iterates of plain LSQR first come nearer to the solution, and later fit the noise. Here the projected problem in `B_k` is damped, so that the
+//! iterates converge. The projected problem is small, so that a rule can compare all weights in every iteration ([`WeightRule`](crate::WeightRule)).
 //! All directions are made orthogonal to those before, twice, as in GMRES: without that, copies of singular values would deceive the rule.
 //!
 //! The history has the residual and the gradient `A'r - damp² (x - x_0)` of the iterate that would be formed with the weight of each
 //! iteration. The end is verified like that of any other method.
 //!
 //! Vectors held: `subspace` of either space, and 3. Launches: 14. Bytes of iteration `k`: those of two products, and `3 k` vectors of either
-//! space. The small problem takes `O(k²)` operations of the host in iteration `k`, and the norms of the vectors are all that is read.
+//! space. The small problem takes `O(k²)` operations of the host in iteration `k`, which reads the norms of the vectors alone.
 //! The host sees them at looks, which are closer together than those of other methods: iterations queued beyond the end are wasted.
 //!
 //! Source: G. H. Golub and W. Kahan, "Calculating the singular values and pseudo-inverse of a matrix", SIAM J. Numer. Anal. 2(2), 1965;

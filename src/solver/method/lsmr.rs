@@ -1,5 +1,5 @@
 //! LSMR: least squares by bidiagonalisation, `min |A x - b|² + damp² |x - x_ref|²`, with a gradient that falls in every
-//! iteration: it may be stopped early with less regret than LSQR.
+//! iteration: an early stop costs less accuracy than with LSQR.
 //!
 //! ```text
 //!   rho = sqrt(alphabar² + beta²),  c = alphabar / rho,  s = beta / rho,  theta' = s alpha,  alphabar' = c alpha

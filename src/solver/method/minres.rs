@@ -21,8 +21,8 @@
 //!   r' = s'² r - (c' phi / gamma) v̄'
 //! ```
 //!
-//! Four launches with one that is not diagonal, beside those of `M`, else three; five vectors more. The gradient is looked at by starts
-//! alone.
+//! Vectors held: 6, with a preconditioner 10, and 1 more for a diagonal. A diagonal preconditioner takes three launches, any other takes
+//! four, one of which applies `M`. Without a preconditioner the gradient follows from the rotations. With one, only a start computes `|A r|`.
 //!
 //! Source: C. C. Paige and M. A. Saunders, "Solution of sparse indefinite systems of linear equations", SIAM J. Numer.
 //! Anal. 12(4), 1975; H. Elman, D. Silvester, A. Wathen, "Finite elements and fast iterative solvers", 2nd ed. 2014, algorithm 4.1

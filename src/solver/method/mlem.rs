@@ -5,17 +5,18 @@
 //! ```
 //!
 //! It maximises the likelihood of counts `b` whose expectations are `A x`, `sum_i b_i log (A x)_i - (A x)_i`, over `x >= 0`, for an `A`
-//! without negative entries. Each iteration raises it, and keeps the sum of `A x` at that of `b`. A reading below 0 counts as 0. A reading
-//! whose expectation is 0 moves nothing; if it is above 0, the gradient shows it. An unknown that no reading sees stays what it is. An unknown that starts at 0 or below stays 0, unless
-//! all do that some reading sees: then the start is the multiple of `C` that fits `b` best. Bounds are kept by cutting each step. The likelihood
-//! then is not greatest within the bounds, and the sums may differ. MLEM creeps after the first tens of iterations, and noise comes late:
-//! `Stopping::atol` ends it at the level of the noise, or a number of iterations does.
+//! without negative entries. Each iteration raises the likelihood, and makes the sum of `A x` that of `b`. A reading below 0 counts as 0. A
+//! reading whose expectation is 0 moves nothing; if the reading is above 0, the gradient shows it. An unknown whose column in `A` is 0 keeps its
+//! value. An unknown that starts at 0 or below stays 0. If this holds for every unknown whose column is not 0, the method starts instead from the
+//! multiple of `C` that fits `b` best in least squares. Each step is cut at the bounds. If a bound is met, the answer need not have the greatest
+//! likelihood within the bounds, and the sum of `A x` may differ from that of `b`. MLEM is slow after the first tens of iterations, and takes up
+//! noise late: `Stopping::atol` ends it at the level of the noise, or a number of iterations does.
 //!
 //! The residual of the report is `b - A x` without weights; an iterate with a smaller one is not taken for a better answer. The norm of the
 //! gradient is `|p - x| |A|²` with `p = x + (x + f C) C A'((b - A x) / A x)` cut at the bounds, in the units of a gradient of least squares.
-//! `f C` is the multiple of `C` that fits `b` best. The gradient is 0 at the maximum alone: an unknown that is 0 and should not be counts too.
-//! `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step is no more than the rounding
-//! of `x`.
+//! `f C` is the multiple of `C` that fits `b` best. The gradient is 0 only at the maximum: by the term `f C` it differs from 0 also for an
+//! unknown that is 0 although the likelihood would rise with it. `|A|²` is taken as its bound, the largest sum of a row times that of a column.
+//! The method stops if a step is no more than the rounding of `x`.
 //!
 //! Vectors held: 4 as long as `A` has rows, 6 as it has columns. Launches: 7. Bytes: those of two products, 6 vectors of rows and 14 of columns.
 //!

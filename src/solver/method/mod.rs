@@ -1,4 +1,7 @@
 //! The methods: names, parameters, and what each takes. A file for each has the recurrence, cost and source; [`scripts`] names their scripts.
+//!
+//! The cost that a file tells is that of one right-hand side. Launches and bytes are those of one iteration; "vectors" are read or
+//! written beside the products. For an `A` of `m` rows and `n` columns, vectors of rows have `m` elements, and vectors of columns have `n`.
 
 pub mod bicgstab;
 pub mod bicgstab2;

@@ -8,12 +8,12 @@
 //! ```
 //!
 //! It is steepest descent for the square roots of `x - lower`: unknowns far from their bound move most, and none passes it. The bound of
-//! an unknown is 0 unless another one is given; both bounds of an unknown may be one, which is then its value. An unknown that is at its
-//! bound stays there. A start with all of them there begins with the constant above the bounds that fits `b` best;
-//! with a small one if none does, and with none if that is the minimum.
+//! an unknown is 0 unless another one is given. If both bounds of an unknown are equal, they fix its value. An unknown that is at its
+//! bound stays there. If all unknowns of a start guess are at their bounds, no step could move them. The method then adds one constant to all
+//! that are free: the one that fits `b` best if that is positive, else a small one. It adds nothing if the bounds are the minimum.
 //!
-//! The norm of the gradient is that of the gradient map, `|P(x + tau g) - x| / tau` with `tau = 1 / |A|²`, as FISTA has it. It ends by
-//! itself where a step is less than the rounding of `x`. It comes near to an answer within some tens of iterations and creeps from there: a
+//! The norm of the gradient is that of the gradient map, `|P(x + tau g) - x| / tau` with `tau = 1 / |A|²`, as FISTA has it. The method
+//! stops if a step is less than the rounding of `x`. It comes near to an answer within some tens of iterations and creeps from there: a
 //! noise level in `Stopping::atol` ends it in time. [`nnfcgls`](super::nnfcgls) is the faster one of the two.
 //!
 //! Vectors held: 2 as long as `A` has rows, 7 as it has columns. Launches: 7. Bytes: those of two products, 3 vectors of rows and 15 of

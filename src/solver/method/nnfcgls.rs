@@ -9,13 +9,13 @@
 //!   x += alpha d,  r -= alpha A d
 //! ```
 //!
-//! Without bounds `A'r.d` is `A'r.z`: it is less after steps that ended at one. The scaling by `x - lower` is a preconditioner that changes
+//! `A'r.d` equals `A'r.z` as long as no step ended at a bound. After a step that did, `A'r.d` is smaller. The scaling by `x - lower` is a preconditioner that changes
 //! in each iteration, so that a direction is made conjugate to those before it one by one. Bounds, the first start, the gradient and the
 //! end are those of [`mrnsd`](super::mrnsd), which takes two to five times as many iterations to the same residual. An unknown at its bound
 //! may leave it here, along a direction kept.
 //!
-//! Vectors held: `restart` of either space, 2 more as long as `A` has rows, 7 as it has columns. Launches: 18, in the first of a cycle
-//! 10. Bytes of iteration `k` of a cycle: those of two products, `2 k` vectors of rows and `k` of columns, and 7 and 29 more.
+//! Vectors held: `restart + 2` of rows, `restart + 7` of columns. Launches: 18, in the first iteration of a cycle 10. Bytes of iteration `k`
+//! of a cycle: those of two products, `2 k + 7` vectors of rows, and `k + 29` of columns.
 //!
 //! Source: S. Gazzola, Y. Wiaux, "Fast nonnegative least squares through flexible Krylov subspaces", SIAM J. Sci. Comput. 39(2), 2017,
 //! algorithm 2. Cycles have a fixed number of iterations here, and dropped directions do not begin another one.

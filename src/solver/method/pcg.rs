@@ -12,11 +12,12 @@
 //! iteration: the estimate enters `beta` alone, and its error, relative `eps alpha² q.Mq / r'.z'`, does not accumulate. For one right-hand side
 //! both launches have kernels of their own (`cl/script/cg_product.cl`, `cl/script/cg_update.cl`). Small systems take one launch for many iterations.
 //!
-//! With any other preconditioner there are four launches. Of `W W'` both factors are known: `r.z` is `s.s` with `s = W'r`, so that `beta` is there
-//! before `z` is, and `p = W s + beta p` is one product: four launches with that of `W'`, and no vector `z`. The stopping test is of `r.r`, not of
-//! `r.z`.
+//! With any other preconditioner there are four launches. A preconditioner `M = W W'` with a stored square `W` is a case of its own, for one
+//! right-hand side. With `s = W'r`, `r.z` is `s.s`, so that `beta` is known before `z`. The new direction `p = W s + beta p` is one product, and
+//! `z` is not stored. This takes four launches too. The stopping test is of `r.r`, not of `r.z`.
 //!
-//! Source: michels-2011, algorithm 2; oses-2013; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; the fusion
+//! Source: D. Michels, "Sparse-matrix-CG-solver in CUDA", 2011, algorithm 2; J. Osés Villanueva, "CUDA implementation of the solution of a system
+//! of linear equations arising in an hp-finite element code", 2013; Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, algorithm 9.1; the fusion
 //! after Y. Saad, "Practical use of polynomial preconditionings for the conjugate gradient method", SIAM J. Sci. Stat. Comput. 6(4), 1985.
 
 use super::info::{MethodInfo, SQUARE, Symmetry};

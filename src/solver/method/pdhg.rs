@@ -25,9 +25,9 @@
 //!   |x' - x|² / tau² + 8 |p' - p|² + 8 |q' - q|² + |A|² |b - A (2 x - x_old) - z|²
 //! ```
 //!
-//! 0 if `x`, `p`, `q` and `z` are optimal together: steps of `x` alone are 0 as long as bounds hold all of it. A start sets
-//! `z = b - A x`, its value at the minimum, and goes on with a step of `p` and `q`, which are 0 when a solve begins. It ends by itself where all of this
-//! is what the rounding of `x`, `p`, `q` and `z` makes of it.
+//! The norm is 0 only if `x`, `p`, `q` and `z` are optimal together. The step of `x` alone would not do: it is 0 while every unknown is held at a
+//! bound. A start sets `z = b - A x`, its value at the minimum, and goes on with a step of `p` and `q`, which are 0 when a solve begins. The method
+//! stops if the norm is no larger than the rounding of `x`, `p`, `q` and `z` can make it.
 //!
 //! Vectors held: 5 as long as `A` has rows, 4 as it has columns, 2 more for total variation and 1 more for a direction. Launches: 4, 6
 //! with neighbours. Bytes: those of two products, 6 vectors of rows, 7 of columns, and 10 more with total variation, 13 with a

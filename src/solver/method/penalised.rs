@@ -1,5 +1,5 @@
-//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](super::cgnr), by launches that
-//! leave room for those of the penalty.
+//! CGNR with a penalty of the user's own, `min |A x - b|² / 2 + R(x)`: the recurrence of [`cgnr`](super::cgnr). The penalty runs
+//! its own launches between those of the method.
 //!
 //! ```text
 //!   q = A d,  h = F(x, d),  alpha = s.d / (q.q + d.h),  r -= alpha q,  x += alpha d
@@ -7,13 +7,13 @@
 //!   beta = max(0, (s.s - s.s_old) / s_old.d_old),  d = s + beta d
 //! ```
 //!
-//! `alpha` is negative along a direction that leads upwards. If the penalty has no curvature, `d.h` is that of a secant,
-//! `d.(F(y, y) - F(x, x)) / t` with `y = x + t d` and `t = s.d / q.q`.
+//! `alpha` is negative along a direction that leads upwards. If the penalty does not tell its curvature `F(x, d)`,
+//! `d.h` is a difference of its gradients, `d.(F(y, y) - F(x, x)) / t` with `y = x + t d` and `t = s.d / q.q`.
 //!
 //! Vectors held: 2 as long as `A` has rows, 5 as it has columns, 1 more without curvature. Launches: 6 and two of the penalty, 7 without
 //! curvature.
 //!
-//! Source: stock-koch-2009, table 1, as [`cgnr`](super::cgnr) derives it anew.
+//! Source: that of CGNR, as [`cgnr`](super::cgnr) derives it anew.
 
 use crate::recurrence::{MINUS_ONE, ONE, ZERO};
 use crate::solver::script::Space::{Cols, Rows};

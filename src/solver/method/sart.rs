@@ -13,14 +13,15 @@
 //! for a picture as good. On a GPU the launches of small subsets take longer than their products: an H200 took 0.69 ms for an iteration with 9 subsets of 9
 //! angles, and 0.093 ms for one of SIRT, which is the faster way there.
 //!
-//! For an `A` without negative entries, within bounds. `C` is one for all subsets, so that each step goes towards the solutions of its
-//! subset in the norm of `C^-1`: `b` that an image within the bounds explains is met with any `omega` between 0 and 2. Other `b` lead into a
-//! cycle around the minimum of SIRT, the wider the more and the smaller subsets there are and the larger `omega` is; with 5 % of noise and subsets
+//! For an `A` without negative entries, within bounds. All subsets share one `C`. So each step reduces the distance to the solutions of its
+//! subset, in the norm of `C^-1`. If an image within the bounds solves `A x = b`, the iterates converge to such an image with any `omega` between
+//! 0 and 2. If none does, they end in a cycle around the minimum of SIRT. The cycle is wider with more and smaller subsets, and with a larger
+//! `omega`. With 5 % of noise and subsets
 //! of one angle, `omega` of 0.3 came as near to the image as SIRT did. `Stopping::atol` ends it at the level of the noise.
 //!
 //! The residual of the history is that of each subset before its step; a start computes `b - A x` afresh before it says `Converged`. The
 //! norm of the gradient is `|x' - x| |A|² / (s omega)` with the `|A|²` of SIRT, where `x'` is the iterate after all subsets, and in a start the step
-//! after all rows at once. It ends by itself where a pass moves `x` by no more than rounding.
+//! after all rows at once. The method stops if a pass through all subsets moves `x` by no more than rounding.
 //!
 //! Vectors held: 5 as long as `A` has rows, and up to 2 as long as a subset; 5 as it has columns. Launches: `4 s + 1`, and those that the
 //! products of a traced scan take beside. Bytes: those of the products with each subset and its adjoint, 4 vectors of rows, and `7 s + 2` of columns.

@@ -5,11 +5,11 @@
 //! ```
 //!
 //! It minimises `sum_i R_i (b - A x)_i²` over `lower <= x <= upper`, for an `A` without negative entries: that of scanners. It converges with
-//! any `omega` between 0 and 2. Rows and columns whose sum is 0 are left alone. A set-up is refused if two products with random numbers tell
-//! of negative entries. Early iterates are smooth, and noise comes late: `Stopping::atol` ends it at the level of the noise.
+//! any `omega` between 0 and 2. Rows and columns whose sum is 0 are left alone. The set-up fails if products of `A` and `A'`
+//! with random numbers show negative entries; they may miss some. Early iterates are smooth, and noise comes late: `Stopping::atol` ends it at the level of the noise.
 //! The residual of the report is `b - A x` without weights. The norm of the gradient is `|x' - x| |A|² / omega`, that of a step in the
-//! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. It ends by itself where a step
-//! is no more than rounding makes of it, `sqrt(omega / (2 - omega))` times the rounding of `x`.
+//! units of a gradient: 0 at the minimum within the bounds; `|A|²` is taken as its bound, the largest sum of a row times that of a column. The method stops if a
+//! step is smaller than `sqrt(omega / (2 - omega))` times the rounding of `x`: then rounding alone moves it.
 //!
 //! Vectors held: 4 as long as `A` has rows, 5 as it has columns. Launches: 4. Bytes: those of two products, 4 vectors of rows and 8 of
 //! columns.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Two launches. Converges as `((kappa - 1) / (kappa + 1))^k` for a symmetric positive definite `A` of condition
-//! `kappa`: there to be compared with, and for systems close to the identity.
+//! `kappa`. Other methods are compared with it; it suits systems close to the identity.
 //!
 //! Source: J. R. Shewchuk, "An introduction to the conjugate gradient method without the agonizing pain", 1994, B1.
 

@@ -158,7 +158,7 @@ impl Regularization {
             return Err(Error::Option { name: "epsilon", reason: "total variation needs one above 0".into() });
         }
         let [across, down] = self.direction;
-        let is_unit = (across.hypot(down) - 1.0).abs() <= 1e-6;
+        let is_unit = (libm::hypot(across, down) - 1.0).abs() <= 1e-6;
         let is_finite = across.is_finite() && down.is_finite();
         if !is_finite || (self.directional > 0.0 && !is_unit) {
             let reason = format!("({across}, {down}) is not of length 1");

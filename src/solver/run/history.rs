@@ -1,4 +1,4 @@
-//! Norms of the iterations of a solve, in bounded memory: many iterations are thinned.
+//! Norms of the iterations of a solve, in bounded memory: of a long history, every second, fourth, ... iteration is kept.
 
 /// Iterations whose norms are all kept; beyond these the earlier half is thinned.
 const KEPT: usize = 1 << 18;

@@ -1,5 +1,5 @@
 //! The part of a solve that every method shares. It sets limits as soon as the first norms are known, reads status
-//! and history now and then, does again what resident launches gave up, and keeps the best answer.
+//! and history now and then, and keeps the best answer.
 
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};

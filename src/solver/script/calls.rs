@@ -1,4 +1,5 @@
-//! Calls of a script that are no product and no pass: over a basis or pixels, and those alone, which run no program.
+//! Steps of a method other than products and updates of vectors. They work on a Krylov basis, on the pixels of an image, or are kernels without
+//! scalar operations ([`Alone`]).
 
 use super::vectors::{Space, VectorId};
 use crate::backend::script::{Edges, Variation};

@@ -1,9 +1,9 @@
 //! A method as data: its vectors, scalars and sums, and the launches that make up a start and an iteration.
 //!
-//! A method file declares what it holds with a [`Draft`] and returns a [`Script`]. Each [`Call`] is one launch: a product
-//! ([`Product`]), a pass over vectors ([`Update`]) or scalars alone, and each begins with a program over the scalars
-//! (`crate::recurrence`); or it is one or two launches over a block of vectors
-//! ([`OverBasis`]), or something else without a program ([`Alone`]). A product may be done in several launches ([`Apart`]). The [`engine`](super::engine) runs scripts on any device.
+//! A method file declares what it holds with a [`Draft`] and returns a [`Script`]. Each [`Call`] is a step of the method. Most are one launch: a
+//! product ([`Product`]), an update of vectors ([`Update`]), or scalar operations alone. These begin with a program (`crate::recurrence`). A
+//! product may be done in several launches ([`Apart`]). A call over a Krylov basis takes one or two ([`OverBasis`]). CGNR has calls over the
+//! pixels of an image ([`OverPixels`]). Calls of kind [`Alone`] run no program. The [`engine`](super::engine) runs scripts on any device.
 
 mod calls;
 mod draft;

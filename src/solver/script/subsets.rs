@@ -1,4 +1,4 @@
-//! Subsets of the rows that a script takes steps after.
+//! Subsets of the rows. SART takes a step after each.
 
 use crate::number::Real;
 use crate::operator::SharedOperator;

@@ -1,13 +1,13 @@
 //! Rules for the weight of damping in hybrid LSQR and LSMR. Each rule is a function of the weight, which is
-//! computed from the projected problem; the rule takes its minimum or its zero over all weights.
+//! computed from the projected problem. The weight that is chosen is the minimum of the function, or its zero.
 //!
 //! The rule of the least error is this library's own. It estimates the error of `x` for each weight, as variance
 //! plus squared bias. The variance of the noise comes from generalised cross validation of the whole problem (G.
 //! Wahba). The trace that cross validation needs is estimated with one random vector (A. Girard, Numer. Math. 56,
 //! 1989), by Gauss quadrature of the Golub-Kahan process of that vector (G. H. Golub and G. Meurant, "Matrices,
-//! moments and quadrature with applications", 2010). The bias comes from damping that is iterated three times (J.
-//! T. King and D. Chillingworth, Numer. Funct. Anal. Optim. 1, 1979); what the noise adds to its square is
-//! subtracted.
+//! moments and quadrature with applications", 2010). The bias is estimated with the solution of
+//! Tikhonov regularization iterated three times (J. T. King and D. Chillingworth, Numer. Funct. Anal. Optim. 1, 1979) in place of the
+//! true one. The expected part of the noise in its square is subtracted.
 
 use super::chosen::{WeightPoint, WeightStop};
 use super::projected::{Answer, Bidiagonal, Least, Spectrum};

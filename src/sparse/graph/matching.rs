@@ -1,4 +1,4 @@
-//! Maximum matchings of the rows and columns of a matrix: the most entries of which no two share a row or a column.
+//! Maximum matchings of the rows and columns of a matrix: a largest set of entries of which no two share a row or a column.
 
 use crate::number::Real;
 use crate::sparse::Csr;

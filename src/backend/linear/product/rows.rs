@@ -1,8 +1,8 @@
 //! Rows of products on the host, in the order that `cl/linear/row.cl` adds them.
 //!
-//! Work is done for up to [`BLOCK`] rows at a time, [`LONG_BLOCK`] of matrices that store no rows, but for rows that `host.rs` adds one
-//! after another. Inner loops have a known length and no dependences but the order of a lane's own additions, so that the compiler makes
-//! vector instructions of them; the loads of `x` stand apart.
+//! Up to [`BLOCK`] rows are computed together, of diagonals and stencils up to [`LONG_BLOCK`]. Short rows of CSR are the exception: `host.rs`
+//! computes them one after another. Inner loops have a known length and no dependences but the order of a lane's own additions, so that the
+//! compiler makes vector instructions of them. The loads of `x` are in loops of their own.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Calls of the script of regularised CGNR: what it does for pixels, and kernels of its own that multiply too.
+//! Kernels of regularised CGNR: those for the vectors as long as an image, and fused ones that multiply by the matrix too.
 
 mod host;
 mod opencl;

@@ -15,8 +15,9 @@
 //! slabs at such lines, a slab has the blocks of the whole image.
 //!
 //! A product `A'y` forms one sum for each pixel. Up to 32 angles are a sheet; a sheet is summed in `T`, angle by angle. Rays
-//! `c, c + K, c + 2 K, ...` of an angle are class `c`, and classes follow each other. `K` is so large that the rays of a class have
-//! different `low` on every line. Each pixel has two sums: one of the rays whose `low` it is, one of the rays whose `low + 1` it is.
+//! `c, c + K, c + 2 K, ...` of an angle are class `c`. Classes are added one after another, class 0 first. `K` is so large that the rays of a
+//! class have different `low` on every line. Each pixel has two sums: one over the rays that meet it as pixel `low`, one over those that meet it as
+//! pixel `low + 1`.
 //! Therefore no two rays of a class add to the same sum, and the rays of a class may be taken in any order. At the end of a sheet the two
 //! sums of a pixel are added to each other, and then to the wide sum.
 

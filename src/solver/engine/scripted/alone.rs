@@ -1,4 +1,4 @@
-//! Calls without a program: an arm for each kind.
+//! Queues calls without scalar operations ([`Alone`]), a function for each kind.
 
 use super::{Engine, Written};
 use crate::backend::linear::pointwise::Formula;

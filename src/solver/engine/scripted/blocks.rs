@@ -1,4 +1,4 @@
-//! Launches of single kinds: products, in one or several, and calls over a basis.
+//! Queues products, in one launch or several, and calls over a Krylov basis.
 
 use super::{Engine, Written};
 use crate::backend::script::{Addition, Basis, Blend, StepCall, StepLaunch, Then};

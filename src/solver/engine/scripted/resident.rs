@@ -1,4 +1,5 @@
-//! Iterations of a script as one launch.
+//! Many iterations of a script as one launch. If its groups cannot wait for each other, the iterations that are missing are done again as
+//! launches of their own.
 
 use std::mem::take;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A solve under way: starts, iterations, looks, as the loop asks for them.
+//! A solve under way: starts, iterations and looks (see [`solver`](crate::solver)), as the loop asks for them.
 
 use std::mem::{swap, take};
 use std::ops::Range;
