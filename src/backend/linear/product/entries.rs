@@ -161,9 +161,17 @@ pub(crate) fn add_row<T: Real, A: Accumulator<T>, const C: usize>(
     values: &[T],
     x: &[[T; C]],
 ) -> RowSum<A, C> {
+    // Four at a time: the ends of loops took a fourth of the instructions.
     let values = &values[..indices.len()];
-    for k in 0..indices.len() {
-        sum.add(values[k], &x[indices[k] as usize]);
+    let ((fours, rest), (four_values, rest_values)) = (indices.as_chunks::<4>(), values.as_chunks::<4>());
+    for k in 0..fours.len() {
+        let (indices, values) = (&fours[k], &four_values[k]);
+        for l in 0..4 {
+            sum.add(values[l], &x[indices[l] as usize]);
+        }
+    }
+    for k in 0..rest.len() {
+        sum.add(rest_values[k], &x[rest[k] as usize]);
     }
     sum
 }
