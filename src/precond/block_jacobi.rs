@@ -10,6 +10,7 @@
 //! Source: Y. Saad, "Iterative methods for sparse linear systems", 2nd ed. 2003, section 4.1.1 (block relaxation).
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::kind::{Made, Parameters, PreconditionerKind, Source, Symmetry};
@@ -237,14 +238,30 @@ impl<T: Real> BlockJacobi<T> {
 /// one first.
 fn consecutive<T: Real>(a: &Csr<T>, block: usize) -> Result<Vec<T>> {
     let n = a.rows();
-    let starts: Vec<usize> = (0..n).step_by(block).collect();
-    let rows = |begin: usize| -> Vec<u32> { (begin..n.min(begin + block)).map(|i| i as u32).collect() };
-    let made = threads::map(&starts[..], BLOCKS_TOGETHER, |_, begin| inverse_of(a, &rows(*begin)));
+    // The rows of some blocks, and their entries: those at place k of their blocks' rows are the k-th run.
+    let piece = |blocks: Range<usize>| -> Result<(Range<usize>, Vec<T>)> {
+        let all = blocks.start * block..n.min(blocks.end * block);
+        let mut entries = vec![T::default(); block * all.len()];
+        let mut rows: Vec<u32> = Vec::with_capacity(block);
+        for begin in all.clone().step_by(block) {
+            let size = block.min(n - begin);
+            rows.clear();
+            rows.extend((begin..begin + size).map(|i| i as u32));
+            let inverse = inverse_of(a, &rows)?;
+            for i in 0..size {
+                for k in 0..size {
+                    entries[k * all.len() + begin - all.start + i] = inverse[i * size + k];
+                }
+            }
+        }
+        Ok((all, entries))
+    };
+    let pieces = threads::runs(n.div_ceil(block), BLOCKS_TOGETHER, piece);
     let mut entries = vec![T::default(); (block * n).max(1)];
-    for (begin, inverse) in starts.into_iter().zip(made) {
-        let size = block.min(n - begin);
-        for (at, entry) in inverse?.into_iter().enumerate() {
-            entries[at % size * n + begin + at / size] = entry;
+    for made in pieces {
+        let (rows, made) = made?;
+        for (k, run) in made.chunks_exact(rows.len().max(1)).enumerate() {
+            entries[k * n + rows.start..][..rows.len()].copy_from_slice(run);
         }
     }
     Ok(entries)
@@ -269,7 +286,7 @@ fn over_parts<T: Real>(a: &Csr<T>, partition: &Partition) -> Result<Csr<T>> {
 
 /// The inverse of the block of ascending `rows`, row by row.
 fn inverse_of<T: Real>(a: &Csr<T>, rows: &[u32]) -> Result<Vec<T>> {
-    let inverse = inverse(&dense(a, rows), rows.len(), T::EPSILON).unwrap_or_default();
+    let inverse = inverse(dense(a, rows), rows.len(), T::EPSILON).unwrap_or_default();
     let entries: Vec<T> = inverse.into_iter().map(T::from_f64).collect();
     if entries.len() == rows.len() * rows.len() && entries.iter().all(|entry| entry.is_finite()) {
         return Ok(entries);
@@ -300,12 +317,11 @@ fn dense<T: Real>(a: &Csr<T>, rows: &[u32]) -> Vec<f64> {
     block
 }
 
-/// The inverse by elimination with partial pivoting, if there is one: none if a pivot is no more than what rounding of numbers with
+/// The inverse of a block by elimination with partial pivoting, if there is one: none if a pivot is no more than what rounding of numbers with
 /// this `epsilon` leaves. Rows and columns are first scaled by powers of two, which rounds nothing, so that sizes alone decide
 /// nothing: `S = R A C`, and the inverse of `A` is `C S^-1 R`.
-fn inverse(block: &[f64], size: usize, epsilon: f64) -> Option<Vec<f64>> {
+fn inverse(mut a: Vec<f64>, size: usize, epsilon: f64) -> Option<Vec<f64>> {
     let power = |largest: f64| magnitude::scale(1.0, -libm::ilogb(largest));
-    let mut a = block.to_vec();
     let mut factors = [vec![1.0; size], vec![1.0; size]];
     for (side, factors) in factors.iter_mut().enumerate() {
         let at = |k: usize, l: usize| if side == 0 { k * size + l } else { l * size + k };

@@ -29,7 +29,7 @@ impl Parts {
         let mut chunks: Vec<usize> = a.of.runs.iter().flat_map(of_run).collect();
         chunks.dedup();
         let beside = joined(chunks.iter().map(|g| scaled(&of.range(*g))), 0);
-        Self { columns, gathered: a.of.gathered.iter().map(scaled).collect(), beside, chunks }
+        Self { columns, gathered: a.gathered().iter().map(scaled).collect(), beside, chunks }
     }
 
     /// Numbers and sums of a result that differ from the spots that the host has computed, with the numbers compared: `differ` tells which do.

@@ -28,8 +28,6 @@ pub(crate) struct Sample<T> {
     pub(crate) values: Vec<T>,
     /// Runs of the rows.
     pub(crate) runs: Vec<Range<usize>>,
-    /// Parts of the gathered vector that the entries meet.
-    pub(crate) gathered: Vec<Range<usize>>,
     /// Arrangement in which the rows are summed.
     pub(crate) arrangement: Arrangement,
 }
@@ -78,17 +76,19 @@ impl<T: Real> Sample<T> {
             values.extend_from_slice(entries);
             pointers.push(u32::try_from(indices.len()).ok()?);
         }
-        let mut columns = indices.clone();
-        columns.sort_unstable();
-        columns.dedup();
-        let mut gathered = joined(columns.iter().map(|j| *j as usize..*j as usize + 1), NEAR);
-        if gathered.len() > MOST_PARTS {
-            gathered = std::iter::once(0..a.cols()).collect();
-        }
         let kind = if adaptive { Kind::Adaptive } else { Kind::Csr };
         let lanes = if arrangement.kind == Kind::Csr { arrangement.lanes } else { 1 };
         let arrangement = Arrangement { lanes, ..Arrangement::of(kind) };
-        Some(Self { rows, pointers, indices, values, runs, gathered, arrangement })
+        Some(Self { rows, pointers, indices, values, runs, arrangement })
+    }
+
+    /// Parts of the gathered vector, one for each of `cols` columns, that the entries meet. Sorts the indices, so only a comparison asks for it.
+    pub(crate) fn gathered(&self, cols: usize) -> Vec<Range<usize>> {
+        let mut columns = self.indices.clone();
+        columns.sort_unstable();
+        columns.dedup();
+        let parts = joined(columns.iter().map(|j| *j as usize..*j as usize + 1), NEAR);
+        if parts.len() > MOST_PARTS { std::iter::once(0..cols).collect() } else { parts }
     }
 
     /// Runs of rows: all of them if they are few.
@@ -146,8 +146,9 @@ mod tests {
         assert!(sample.rows.is_sorted() && (900..1_200).contains(&sample.rows.len()), "{}", sample.rows.len());
         let of_longest = sample.rows.iter().position(|i| *i == 7_000).unwrap();
         assert_eq!(sample.pointers[of_longest + 1] - sample.pointers[of_longest], 400);
-        let reads = sample.gathered.iter().map(Range::len).sum::<usize>();
-        assert!(sample.gathered.len() <= MOST_PARTS && reads < rows / 4, "{:?}", sample.gathered);
+        let gathered = sample.gathered(rows);
+        let reads = gathered.iter().map(Range::len).sum::<usize>();
+        assert!(gathered.len() <= MOST_PARTS && reads < rows / 4, "{gathered:?}");
     }
 
     #[test]

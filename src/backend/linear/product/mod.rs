@@ -9,6 +9,7 @@ mod structured;
 pub(in crate::backend) use host::{Spots, chunk_product, sampled_rows};
 pub(in crate::backend) use opencl::FILES;
 
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 
 use crate::backend::run::{PlanKey, Run};
@@ -262,6 +263,13 @@ pub(crate) struct HostMatrix<'a, T> {
 pub(in crate::backend) struct Sampled<'a, T> {
     pub(in crate::backend) of: &'a Sample<T>,
     matrix: HostMatrix<'a, T>,
+}
+
+impl<T: Real> Sampled<'_, T> {
+    /// Parts of the vector that is multiplied, for one column, that the entries of the rows meet.
+    pub(in crate::backend) fn gathered(&self) -> Vec<Range<usize>> {
+        self.of.gathered(self.matrix.cols)
+    }
 }
 
 /// Operation on a product and a vector, element by element, before the result is stored.
