@@ -80,9 +80,7 @@ impl Examination {
                 }
             }
             Stop::Stagnated if report.method.takes_rectangles() && report.gradient.is_some() => {
-                let remedy = "x is not well determined, and a damp of 1e-8 or more of |A| would determine it";
-                let damped = report.method.takes_negative_entries();
-                let cause = self.cause(if damped { remedy } else { "x is not well determined" });
+                let cause = self.cause(undetermined(&report.method));
                 format!("rounding in {} ended it before a minimum was certain: {cause}", report.precision)
             }
             Stop::Stagnated => format!(
@@ -110,5 +108,13 @@ impl Examination {
     /// A known fault of the matrix, else `otherwise`.
     fn cause(&self, otherwise: &str) -> String {
         self.warnings(Precision::Double).into_iter().next().unwrap_or_else(|| otherwise.into())
+    }
+}
+
+/// Words for an answer that rounding leaves undetermined. Methods that weigh by sums have no damping.
+fn undetermined(method: &Method) -> &'static str {
+    match method.takes_negative_entries() {
+        true => "x is not well determined, and a damp of 1e-8 or more of |A| would determine it",
+        false => "x is not well determined",
     }
 }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Five launches, with a preconditioner that is not diagonal two more. `r̂` is the residual of a start. If a divisor is 0 although
-//! the residual is not, the method starts again from the present `x`. The new `r̂` is the residual there; if this happened in the first step,
-//! it is another vector.
+//! the residual is not, the method starts again from the present `x`. The new `r̂` is the residual there. If this happened in the first step,
+//! `x` has not moved, and `r̂` is the same as before.
 //!
 //! Source: H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG", SIAM J. Sci. Stat.
 //! Comput. 13(2), 1992.

@@ -16,8 +16,8 @@
 //! `M r` and `M u` follow the recurrences of `r` and `u`, so that four products with `M` suffice.
 //!
 //! Vectors held: 7, with a preconditioner 11. Launches: 10, with a diagonal preconditioner 11, with any other 15. `r̂` is the residual of a start. If a divisor is 0 although
-//! the residual is not, the method starts again from the present `x`. The new `r̂` is the residual there; if this happened in the first step,
-//! it is another vector.
+//! the residual is not, the method starts again from the present `x`. The new `r̂` is the residual there. If this happened in the first step,
+//! `x` has not moved, and `r̂` is the same as before.
 //!
 //! Source: G. L. G. Sleijpen, D. R. Fokkema, "BiCGstab(l) for linear equations involving unsymmetric matrices with complex spectrum",
 //! Electron. Trans. Numer. Anal. 1, 1993; G. L. G. Sleijpen, H. A. van der Vorst, "Hybrid bi-conjugate gradient methods for CFD problems", in
